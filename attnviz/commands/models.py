@@ -20,7 +20,7 @@ from attnviz.models.catalog import Source, describe, identity_of, known_models, 
 from attnviz.models.placement import BUILTIN, COUNTED, EMBEDDINGS, KNOWN_MODELS
 from attnviz.records.heads import Figure, ModelCard, ModelFacts, ReadHead, ReadOut
 from attnviz.records.restore import READ_HEAD, READOUT
-from attnviz.records.rows import NAMED_HEAD, Field, Fields, JsonOutput, list_of
+from attnviz.records.rows import NAMED_HEAD, Field, Fields, JsonOutput, at, list_of
 
 # Models as rows: their sizes, and what their cards say.
 
@@ -59,8 +59,8 @@ AROUND = Fields[ReadHead](
     READ_HEAD.name,
     READ_HEAD.about,
     (
-        Field("layer", int, "", lambda each: each.head.layer),
-        Field("head", int, "", lambda each: each.head.head),
+        Field("layer", int, "", at("head.layer")),
+        Field("head", int, "", at("head.head")),
         *READ_HEAD.all[1:],
     ),
 )

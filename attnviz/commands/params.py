@@ -19,7 +19,7 @@ from attnviz.kit.session import Session
 from attnviz.models.catalog import Source, identity_of, parameters_of
 from attnviz.models.folder.params import CROSS, Apart, Matrix, ModelPart, ParameterCount, Per
 from attnviz.models.placement import BUILTIN, COUNTED
-from attnviz.records.rows import Field, Fields, JsonOutput, list_of
+from attnviz.records.rows import Field, Fields, JsonOutput, at, list_of
 
 # A model's parameters, as rows: a matrix each, or one row of all.
 
@@ -53,11 +53,11 @@ COUNT = Fields[ParameterCount](
     "All parameters of a model; null where a number has no meaning for it.",
     (
         Field("name", str),
-        Field("layers", int | None, "", lambda count: count.n_layer),
+        Field("layers", int | None, "", at("n_layer")),
         Field("encoder_layers", int | None, "", lambda count: (count.stacks or [None])[0]),
         Field("decoder_layers", int | None, "", lambda count: (count.stacks or [None])[-1]),
-        Field("heads_per_layer", int | None, "", lambda count: count.heads),
-        Field("kv_heads_per_layer", int | None, "", lambda count: count.kv_heads),
+        Field("heads_per_layer", int | None, "", at("heads")),
+        Field("kv_heads_per_layer", int | None, "", at("kv_heads")),
         Field("d_model", int | None),
         Field("d_head", int | None),
         Field("total", int, "Tied weights count once."),

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError
 
-from attnviz.records.rows import ABSENT, Field, Fields, dict_of, list_of
+from attnviz.records.rows import ABSENT, Field, Fields, at, dict_of, fields_at, keyed, list_of
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,19 @@ def test_a_row_is_as_its_schema_declares() -> None:
 def test_a_field_of_a_part_is_the_same_of_the_whole() -> None:
     whole = Fields[tuple[Leaf, int]]("Whole", "", LEAF.within(lambda pair: pair[0]))
     assert whole.row((TREE, 1)) == LEAF.row(TREE)
+
+
+def test_a_path_reads_attributes_and_items_and_nothing_behind_a_none() -> None:
+    assert at("leaves.0.name")(TREE) == "ash"
+    assert at("leaves.0.weight.real")(TREE) is None
+    assert [at("leaves", ABSENT)(leaf) for leaf in TREE.leaves] == [ABSENT]
+    (name,) = fields_at("leaves.0", Field("name", str))
+    assert Fields[Leaf]("First", "", (name,)).row(TREE) == {"name": "ash"}
+
+
+def test_a_mapping_leaves_out_what_is_absent() -> None:
+    found = Fields[dict[str, int]]("Row", "", keyed(Field("a", int), Field("b", int)))
+    assert found.row({"a": 1}) == {"a": 1}
 
 
 def test_columns_have_the_types_of_their_fields() -> None:

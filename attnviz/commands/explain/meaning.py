@@ -35,7 +35,7 @@ from attnviz.records.meaning import (
     neighbours,
     reading,
 )
-from attnviz.records.rows import Field, Fields, list_of
+from attnviz.records.rows import Field, Fields, at, list_of
 from attnviz.records.trace import HeadTrace
 
 if TYPE_CHECKING:
@@ -168,11 +168,11 @@ READING = Fields[Reading](
     "Reading",
     "What a read-out reads around the head at the query.",
     (
-        Field("name", str, "", lambda each: each.readout.name),
-        Field("classes", list[str], "", lambda each: each.readout.classes),
-        Field("chance", float, "How often chance is right.", lambda each: each.readout.chance),
-        Field("n", int, "Held-out words.", lambda each: each.readout.n),
-        Field("token", float, "Accuracy of the token alone.", lambda each: each.readout.token),
+        Field("name", str, "", at("readout.name")),
+        Field("classes", list[str], "", at("readout.classes")),
+        Field("chance", float, "How often chance is right.", at("readout.chance")),
+        Field("n", int, "Held-out words.", at("readout.n")),
+        Field("token", float, "Accuracy of the token alone.", at("readout.token")),
         Field("reads", list_of(READ)),
     ),
 )
@@ -182,8 +182,8 @@ CONTEXT = Fields[Context](
     (
         Field("line", int),
         Field("text", str),
-        Field("index", int, "", lambda context: context.token.index),
-        Field("token", str, "", lambda context: context.token.label),
+        Field("index", int, "", at("token.index")),
+        Field("token", str, "", at("token.label")),
         Field("cosine", float),
     ),
 )

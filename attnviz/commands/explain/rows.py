@@ -38,6 +38,7 @@ from attnviz.records.rows import (
     Field,
     Fields,
     JsonOutput,
+    at,
     list_of,
     object_fields,
 )
@@ -132,8 +133,8 @@ def _scored(name: str, about: str, score: str) -> Fields[Predicted]:
         name,
         about,
         (
-            Field("token", str, "", lambda token: token.label),
-            Field(score, float, "", lambda token: token.score),
+            Field("token", str, "", at("label")),
+            Field(score, float, "", at("score")),
             Field("exact", str, EXACT),
         ),
     )
@@ -158,13 +159,13 @@ HEAD_TRACE = Fields[HeadTrace](
     "",
     (
         *calculation_fields("head", RUN_FIELDS),
-        *OF_RUN.within(lambda trace: trace.capture),
+        *OF_RUN.within(at("capture")),
         Field("layer", int, LAYER),
         Field("head", int, HEAD),
         Field("query", int),
-        Field("norm", str, "", lambda trace: trace.kinds.norm),
-        Field("positions", str, "", lambda trace: trace.kinds.positions),
-        Field("query_heads_per_key_value_head", int, "", lambda trace: trace.kinds.group),
+        Field("norm", str, "", at("kinds.norm")),
+        Field("positions", str, "", at("kinds.positions")),
+        Field("query_heads_per_key_value_head", int, "", at("kinds.group")),
         Field("scale", float),
         Field("nearest", list_of(NEAREST), "The tokens nearer than chance reaches."),
         Field("next_tokens", list_of(FOLLOWING)),
@@ -174,21 +175,15 @@ TRACE = Fields[Traced](
     "TraceObject",
     "`attnviz explain TEXT -f json`.",
     (
-        *HEAD_TRACE.within(lambda traced: traced.trace),
+        *HEAD_TRACE.within(at("trace")),
         Field(
             "nearest_chance",
             float | None,
             "The cosine that the nearest token reaches by chance; null: none can be compared.",
-            lambda traced: traced.meaning.chance,
+            at("meaning.chance"),
         ),
-        Field("readings", list_of(READING), "", lambda traced: traced.meaning.readings),
-        Field(
-            "contexts",
-            CONTEXTS,
-            "",
-            lambda traced: traced.meaning.contexts or ABSENT,
-            optional=True,
-        ),
+        Field("readings", list_of(READING), "", at("meaning.readings")),
+        Field("contexts", CONTEXTS, "", at("meaning.contexts", ABSENT), optional=True),
         Field(
             "other_similarity",
             Similarity,
@@ -206,7 +201,7 @@ EMBEDDED = Fields[EmbeddingTrace](
         *calculation_fields("embeddings", RUN_FIELDS),
         Field("tokens", list_of(TOKEN)),
         Field("query", int),
-        Field("causal", bool, "", lambda trace: trace.capture.causal),
+        Field("causal", bool, "", at("capture.causal")),
         ARRAYS,
     ),
 )
@@ -215,11 +210,11 @@ WORKED = Fields[Worked](
     "`attnviz explain --example` or `--matrices` `-f json`.",
     (
         *calculation_fields("example"),
-        Field("labels", list[str], "", lambda worked: worked.given.labels),
-        Field("heads", int, "How many heads there are.", lambda worked: worked.given.heads),
-        Field("similarity", Similarity, "", lambda worked: worked.way.similarity),
-        Field("causal", bool, "", lambda worked: worked.way.causal),
-        Field("rounded", bool, "", lambda worked: worked.way.rounded),
+        Field("labels", list[str], "", at("given.labels")),
+        Field("heads", int, "How many heads there are.", at("given.heads")),
+        Field("similarity", Similarity, "", at("way.similarity")),
+        Field("causal", bool, "", at("way.causal")),
+        Field("rounded", bool, "", at("way.rounded")),
         ARRAYS,
     ),
 )
