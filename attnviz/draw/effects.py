@@ -8,21 +8,14 @@ import numpy as np
 
 from attnviz.draw.labels import fenced, name_of
 from attnviz.draw.matrix import head_name
-from attnviz.draw.terminal.cells import Cells, Column
+from attnviz.draw.terminal.cells import Column, TableColumns, TextLines, footnotes, table, words
 from attnviz.draw.titles import amount, beginning, with_error
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
-from attnviz.records.interventions import Site
+from attnviz.records.interventions import BothRuns, Effect, Site
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part, Shares
-from attnviz.records.predict import (
-    Candidate,
-    Effect,
-    Measure,
-    OfQuestion,
-    Outcome,
-    Together,
-)
+from attnviz.records.predict import Candidate, Measure, OfQuestion, Outcome
 from attnviz.records.rows import Field, Fields, at, measured
 from attnviz.records.significance import FEWEST, LEVEL
 
@@ -72,7 +65,7 @@ class EffectRow:
     candidate: Candidate | None = None
 
 
-def rows_together(both: Together[Any], top: int | None, line: int | None) -> Iterator[EffectRow]:
+def rows_together(both: BothRuns[Any], top: int | None, line: int | None) -> Iterator[EffectRow]:
     """Each candidate before and after; of the mean over lines, which has none, the effect alone."""
     report, (effect,) = both.report, both.report.effects
     if line is None:
@@ -164,7 +157,7 @@ def little_apart(one: float, other: float) -> str:
 LEGEND = "log p: change in each token's own log-probability (nats)"
 
 
-def own_columns(report: OfQuestion) -> Cells:
+def own_columns(report: OfQuestion) -> TableColumns:
     """The changes of both log-probabilities; texts with answers of their own have other tokens."""
     names, asked = ["answer", "versus"], (report.answer, report.versus)
     if all(asked):
@@ -183,7 +176,7 @@ def number_cells(number: Estimate, form: str = "+z.3f") -> Sequence[str]:
     return with_error(number, form).split(" ± ")
 
 
-def numbers(name: str, of: Callable[[Any], Estimate], *, errors: bool) -> Cells:
+def numbers(name: str, of: Callable[[Any], Estimate], *, errors: bool) -> TableColumns:
     """A column of numbers, and one of their standard errors."""
     columns = [Column(name, right=True), *([ERROR] if errors else [])]
     return columns, lambda item: number_cells(of(item))
@@ -276,13 +269,10 @@ def strongest_parts(shares: Shares, top: int, names: Sequence[str]) -> list[tupl
 ERROR = Column("± s.e.", right=True)
 
 
-def mean_parts(
-    shares: Shares, roles: Sequence[str], top: int
-) -> tuple[list[Column], list[tuple[str, ...]], list[str]]:
+def mean_parts(shares: Shares, roles: Sequence[str], top: int, width: int) -> TextLines:
     """The strongest parts of a mean over texts, and all others together, with standard errors.
 
-    The columns, the rows, and the footnotes. Where some texts lack a part, a column says how many
-    have it.
+    Where some texts lack a part, a column says how many have it.
     """
     texts = dict(zip(shares.parts, shares.sums, strict=True))
     chosen = shares.means[:top]
@@ -292,17 +282,14 @@ def mean_parts(
         rest = [i for i, part in enumerate(shares.parts) if part not in kept]
         others = Estimate.of(shares.values[:, rest].sum(axis=1).tolist())
         named.append(("all others", others, ""))
-    lacking = any(texts[part] < len(shares.values) for part, _ in chosen)
-    count = [Column("texts", right=True)] if roles and lacking else []
-    columns = [Column("part"), Column("mean", right=True), ERROR, *count]
-    rows = [
-        (
-            name,
-            f"{mean.mean:+z.3f}",
-            "" if mean.error is None else f"{mean.error:.3f}",
-            *([own] if count else []),
-        )
-        for name, mean, own in named
+    columns: list[TableColumns] = [
+        words("part", lambda row: row[0]),
+        words("mean", lambda row: f"{row[1].mean:+z.3f}", right=True),
+        ([ERROR], lambda row: ["" if row[1].error is None else f"{row[1].error:.3f}"]),
     ]
+    lacking = bool(roles) and any(texts[part] < len(shares.values) for part, _ in chosen)
+    if lacking:
+        columns.append(words("texts", lambda row: row[2], right=True))
+    yield from table(named, columns, width)
     note = "texts: how many have the part, which counts as 0 in the others"
-    return columns, rows, [note] if count else []
+    yield from footnotes([note] if lacking else [], width)

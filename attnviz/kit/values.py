@@ -237,10 +237,11 @@ def asked_of_each(
     `asked`: a record with an `answer` and a `versus`.
     """
     texts = texts_of(text)
-    words = (_words_of("answer", answer, len(texts)), _words_of("versus", versus, len(texts)))
+    answers = _words_of("answer", answer, len(texts))
+    others = _words_of("versus", versus, len(texts))
     return [
         (text, replace(asked, answer=word, versus=other))
-        for text, word, other in zip(texts, *words, strict=True)
+        for text, word, other in zip(texts, answers, others, strict=True)
     ]
 
 

@@ -1,11 +1,19 @@
 """Interventions: what is replaced or removed in a run, and what the model predicts then."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head
+from attnviz.records.metrics import Estimate
+from attnviz.records.predict import Measure, NextTokens, OfQuestion, Outcome, mean_outcome
+from attnviz.records.significance import holm
+
+PartT = TypeVar("PartT")
+EffectT = TypeVar("EffectT", bound="Effect[Any]")
+ReportT = TypeVar("ReportT", bound="OfQuestion")
+RecordT = TypeVar("RecordT", bound=Any)
 
 SiteKind: TypeAlias = Literal["head", "attention", "mlp", "residual"]
 Replacement: TypeAlias = Literal["zero", "mean", "resample"]
@@ -107,3 +115,80 @@ class ChangedRun:
 
 
 RunConsumer: TypeAlias = Callable[[ChangedRun], None]
+
+
+# The effect of a change to a run.
+
+
+@dataclass(frozen=True)
+class Effect(Generic[PartT]):
+    """The effect of changing some parts of a run.
+
+    `parts`: heads, MLPs, layers or sites. `change`: of what is measured; negative means a worse
+    prediction. `own`: the changes of the predictions of the question's tokens; None where they are
+    not known. `p_holm`: of a mean over texts, the p-value of the change against 0, corrected for
+    all parts that were tested.
+    """
+
+    parts: tuple[PartT, ...]
+    change: Estimate
+    own: Outcome | None = None
+    p_holm: float | None = None
+
+
+class OfEffects(OfQuestion, Generic[EffectT]):
+    """A record of effects on what is measured."""
+
+    effects: Sequence[EffectT]
+
+    @property
+    def strongest(self) -> Sequence[EffectT]:
+        """The effects, the largest first."""
+        return sorted(self.effects, key=lambda effect: -abs(effect.change.mean))
+
+
+def mean_effects(texts: Sequence[Sequence[EffectT]]) -> list[EffectT]:
+    """The means of the same effects on several texts, with standard errors and p-values."""
+    every = list(zip(*texts, strict=True))
+    changes = [Estimate.of([effect.change.mean for effect in same]) for same in every]
+    p_values = holm(changes, len(texts))
+    owns = ([effect.own for effect in same if effect.own] for same in every)
+    return [
+        replace(same[0], change=change, own=mean_outcome(own) if own else None, p_holm=p)
+        for same, change, own, p in zip(every, changes, owns, p_values, strict=True)
+    ]
+
+
+def over_texts(records: Sequence[RecordT], **means: Any) -> RecordT:
+    """The first of the records of several texts, with these means over all of them."""
+    own = len({each.question and each.question.ids for each in records}) > 1
+    return replace(records[0], lines=len(records), own_answers=own, **means)
+
+
+@dataclass(frozen=True)
+class BothRuns(Generic[ReportT]):
+    """The next tokens of a run as it is, and with all parts of one effect changed.
+
+    `report` has this effect.
+    """
+
+    report: ReportT
+    before: NextTokens
+    after: NextTokens
+
+    @property
+    def measure(self) -> Measure:
+        return self.report.measure
+
+
+def mean_together(mean_of: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes the mean effect of the same parts; texts have no next tokens in common."""
+
+    def of_both(
+        every: Sequence[BothRuns[Any]], lines: Sequence[int] | None = None
+    ) -> BothRuns[Any]:
+        reports, nothing = [both.report for both in every], NextTokens(0, None, ())
+        report = mean_of(reports) if lines is None else mean_of(reports, lines)
+        return replace(every[0], report=report, before=nothing, after=nothing)
+
+    return of_both

@@ -26,14 +26,7 @@ from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Lines, Pairs, run_texts
 from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, needs, only, without
-from attnviz.kit.others import (
-    OF_MEANS,
-    MeanFrom,
-    MeanTaken,
-    TextsIn,
-    other_texts,
-    read_once,
-)
+from attnviz.kit.others import OF_MEANS, MeanFrom, MeanTaken, TextsIn, other_texts, read_once
 from attnviz.kit.prepare import TextOptions
 from attnviz.kit.result import Form, Result, of_texts, refuse_picture
 from attnviz.kit.session import Session

@@ -12,21 +12,18 @@ from numpy.typing import NDArray
 from attnviz.errors import UsageError, option
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import Head
-from attnviz.records.interventions import Replacement
-from attnviz.records.means import common_tokens
-from attnviz.records.metrics import Estimate
-from attnviz.records.parts import Part
-from attnviz.records.predict import (
-    Candidate,
+from attnviz.records.interventions import (
+    BothRuns,
     Effect,
-    Measure,
     OfEffects,
-    Outcome,
-    Question,
-    Together,
+    Replacement,
     mean_effects,
     over_texts,
 )
+from attnviz.records.means import common_tokens
+from attnviz.records.metrics import Estimate
+from attnviz.records.parts import Part
+from attnviz.records.predict import Candidate, Measure, Outcome, Question
 from attnviz.records.tokens import Token
 
 PLACE = r"@(?:[0-9]+:)?(?:(?:t[0-9]+)?r[0-9]+c[0-9]+|[0-9.]+,[0-9.]+(?::[0-9.]+,[0-9.]+)?)"
@@ -143,7 +140,7 @@ class AblationReport(OfEffects[Effect[Part]]):
 
 
 @dataclass(frozen=True)
-class BeforeAfter(Together[AblationReport]):
+class BeforeAfter(BothRuns[AblationReport]):
     """The next tokens with and without the parts of one effect."""
 
     @property

@@ -25,9 +25,7 @@ from attnviz.draw.effects import (
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.titles import facts
 from attnviz.kit.result import Form, refuse_picture
-from attnviz.records.interventions import Replacement
-from attnviz.records.parts import Part
-from attnviz.records.predict import Effect, mean_together
+from attnviz.records.interventions import Replacement, mean_together
 from attnviz.records.rows import (
     ERROR,
     LINE_OR_MEAN,
@@ -41,13 +39,10 @@ from attnviz.records.rows import (
 )
 
 
-@dataclass(frozen=True)
-class AblatedToken:
+@dataclass(frozen=True, kw_only=True)
+class AblatedToken(EffectRow):
     """The effect at a position in its report."""
 
-    line: int | None
-    report: AblationReport
-    effect: Effect[Part]
     position: int
     token: str
     exact: str | None
@@ -179,12 +174,12 @@ def ablated_tokens(
                 line,
                 effects.report,
                 effects.report.effects[part],
-                effects.first + i,
-                labels[i + 1],
-                tokens[i + 1].exact if known else None,
-                float(before),
-                float(change),
-                None if errors is None else float(errors[i]),
+                position=effects.first + i,
+                token=labels[i + 1],
+                exact=tokens[i + 1].exact if known else None,
+                before=float(before),
+                change=float(change),
+                error=None if errors is None else float(errors[i]),
             )
 
 

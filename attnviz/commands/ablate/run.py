@@ -103,7 +103,7 @@ def ablate_each(
 ) -> AblationReport:
     """Ablate one part at a time."""
     prepared = _prepared(model, text, options, how)
-    return _ran(prepared, how, [(part,) for part in _chosen(prepared, how)]).report
+    return _ablate(prepared, how, [(part,) for part in _chosen(prepared, how)]).report
 
 
 def ablate_tokens(
@@ -111,11 +111,11 @@ def ablate_tokens(
 ) -> TokenEffects:
     """Ablate one part at a time, and keep the change of each token that followed."""
     prepared = _prepared(model, text, options, how)
-    ran = _ran(prepared, how, [(part,) for part in _chosen(prepared, how)])
-    changes = np.stack([after - ran.before for after in ran.after])
-    before, first = ran.before.astype(np.float32), _first_followed(prepared)
+    found = _ablate(prepared, how, [(part,) for part in _chosen(prepared, how)])
+    changes = np.stack([after - found.before for after in found.after])
+    before, first = found.before.astype(np.float32), _first_followed(prepared)
     tokens = prepared.empty.query_tokens[first - 1 :]
-    return TokenEffects(ran.report, tokens, before, changes.astype(np.float32), first=first)
+    return TokenEffects(found.report, tokens, before, changes.astype(np.float32), first=first)
 
 
 def ablate_together(
@@ -124,9 +124,9 @@ def ablate_together(
     """Ablate some parts at once."""
     prepared = _prepared(model, text, options, how)
     parts = tuple(_chosen(prepared, how))
-    ran = _ran(prepared, how, [parts], together=True)
-    before, after = (next_tokens_after(prepared, top, last) for last in ran.ends)
-    return BeforeAfter(ran.report, before, after)
+    found = _ablate(prepared, how, [parts], together=True)
+    before, after = (next_tokens_after(prepared, top, last) for last in found.ends)
+    return BeforeAfter(found.report, before, after)
 
 
 def _prepared(model: "LoadedModel", text: str, options: TextOptions, how: Ablating) -> Prepared:
@@ -161,7 +161,7 @@ def _chosen(prepared: Prepared, how: Ablating) -> list[Part]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Ran:
+class _Ablation:
     """A report, and the numbers that it is made of.
 
     `before` (tokens): what is measured of the text as it is; `after`: the same of each ablation.
@@ -174,13 +174,13 @@ class _Ran:
     ends: Sequence[FloatArray]
 
 
-def _ran(
+def _ablate(
     prepared: Prepared,
     how: Ablating,
     ablations: Sequence[tuple[Part, ...]],
     *,
     together: bool = False,
-) -> _Ran:
+) -> _Ablation:
     """Run the text as it is, then once for each ablation, and compare."""
     question = question_of(prepared, how.answer, how.versus)
     heads = sum(map(len, ablations))
@@ -209,7 +209,9 @@ def _ran(
         cut=how.cut and replace(how.cut, number=len(links)),
         others=_others(how.replacing, prepared, len(taken)),
     )
-    return _Ran(report, before, [after.mean(axis=0) for after, _ in runs], [last, *after_first])
+    return _Ablation(
+        report, before, [after.mean(axis=0) for after, _ in runs], [last, *after_first]
+    )
 
 
 def _check_followed(prepared: Prepared, links: Sequence[tuple[int, int]]) -> None:

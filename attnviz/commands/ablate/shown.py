@@ -38,8 +38,8 @@ from attnviz.draw.page.maps import map_style, shade
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import Pane, draw_panes
 from attnviz.draw.terminal.cells import (
-    Cells,
     Column,
+    TableColumns,
     folded,
     footnotes,
     next_before_and_after,
@@ -281,7 +281,7 @@ def _tokens_table(
         return [", ".join(f"{fenced(name_of(labels[t]))} {changes[t]:+z.3f}" for t in most)]
 
     behaviours = {i: readable(", ".join(report.known_for(report.effects[i]))) for i in chosen}
-    columns: list[Cells] = [
+    columns: list[TableColumns] = [
         words("part", lambda i: named_part(effects, i)),
         words("mean", lambda i: f"{report.effects[i].change.mean:+z.3f}", right=True),
         ([Column("tokens that change most", wraps=True)], most_changed),

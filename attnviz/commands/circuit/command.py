@@ -228,14 +228,14 @@ def command_line(
     fields = ("text", "answer", "versus", *(["source"] if from_source else []))
     load = partial(model_of, session, model, run)
     if pairs is not None and call["find"] is not None:
-        deliver_result(session, to, _searched(session, call, load, pairs, fields))
+        deliver_result(session, to, _search(session, call, load, pairs, fields))
         return
     run_texts(
         session,
         call,
         to,
         text,
-        load if call["find"] is None else partial(_told, session, call, load),
+        load if call["find"] is None else partial(_announce, session, call, load),
         doing="measuring" if call["find"] is None else "searching",
         pairs=pairs,
         fields=fields,
@@ -254,7 +254,7 @@ def _how(call: Call[Result[Any]]) -> Circuiting:
     )
 
 
-def _told(
+def _announce(
     session: Session, call: Call[Result[Any]], load: Callable[[], Loaded], texts: int = 1
 ) -> Loaded:
     """The model, when stderr says how many runs a search of it takes, before it begins."""
@@ -267,7 +267,7 @@ def _told(
     return model
 
 
-def _searched(
+def _search(
     session: Session,
     call: Call[Result[Any]],
     load: Callable[[], Loaded],
@@ -290,6 +290,6 @@ def _searched(
         return text_of(model._loaded, text, source, options, own).task.measure
 
     prompts = prompts_in(session, pairs, measure_of, fields)
-    _told(session, call, lambda: model, len(prompts["text"]))
+    _announce(session, call, lambda: model, len(prompts["text"]))
     with session.running("searching"):
         return call(**prompts, model=model)

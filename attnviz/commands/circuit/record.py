@@ -15,9 +15,10 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from attnviz.records.capture import Capture
+from attnviz.records.interventions import over_texts
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
-from attnviz.records.predict import Measure, OfQuestion, Question, over_texts
+from attnviz.records.predict import Measure, OfQuestion, Question
 
 OutsideBy: TypeAlias = Literal["source", "mean", "zero"]
 """The replacement of an output: what it is in the source, its mean over the positions, or 0."""

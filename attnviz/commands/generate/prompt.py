@@ -96,13 +96,7 @@ def check_answers_images(model: "LoadedModel") -> None:
 
 
 def _beside_images(
-    model: "LoadedModel",
-    text: str,
-    images: int,
-    by: By | None,
-    wanted: Sequence[str],
-    *,
-    raw: bool,
+    model: "LoadedModel", text: str, images: int, by: By | None, wanted: Sequence[str], *, raw: bool
 ) -> Prompt:
     """A text with images, where it says `<image>`; else through the model's template, if any."""
     prompt = cut_around_images(text, by, wanted)

@@ -6,12 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from attnviz.commands.generate.answer import (
-    AnswerPart,
-    AnswerShares,
-    AnswerView,
-    KeyKind,
-)
+from attnviz.commands.generate.answer import AnswerPart, AnswerShares, AnswerView, KeyKind
 from attnviz.commands.generate.chain import CHAIN, chain_rows
 from attnviz.commands.generate.check import CURVE_POINT, curve_points
 from attnviz.commands.generate.choice import names_of

@@ -11,19 +11,19 @@ import numpy as np
 from attnviz.errors import InputError, option
 from attnviz.records.capture import Capture
 from attnviz.records.grounding import correlation_of_ranks
-from attnviz.records.interventions import Edit, Site, SiteKind
-from attnviz.records.metrics import Estimate
-from attnviz.records.paths import MlpsOnPaths, Receiver
-from attnviz.records.predict import (
+from attnviz.records.interventions import (
+    BothRuns,
+    Edit,
     Effect,
     OfEffects,
-    Outcome,
-    Question,
-    Together,
+    Site,
+    SiteKind,
     mean_effects,
-    mean_outcome,
     over_texts,
 )
+from attnviz.records.metrics import Estimate
+from attnviz.records.paths import MlpsOnPaths, Receiver
+from attnviz.records.predict import Outcome, Question, mean_outcome
 from attnviz.records.tokens import Token
 
 
@@ -121,7 +121,7 @@ class PatchReport(OfEffects[PatchEffect]):
 
 
 @dataclass(frozen=True)
-class PatchedTogether(Together[PatchReport]):
+class PatchedTogether(BothRuns[PatchReport]):
     """The next tokens of a text, and with vectors of several sites taken from the source at once.
 
     `report` has their one effect.

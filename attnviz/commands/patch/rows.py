@@ -19,8 +19,7 @@ from attnviz.draw.effects import (
 from attnviz.draw.labels import distinct_labels
 from attnviz.draw.titles import facts
 from attnviz.kit.result import Form, refuse_picture
-from attnviz.records.interventions import SiteKind
-from attnviz.records.predict import mean_together
+from attnviz.records.interventions import SiteKind, mean_together
 from attnviz.records.rows import (
     ERROR,
     LAYER,

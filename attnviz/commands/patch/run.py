@@ -27,22 +27,8 @@ from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
 from attnviz.records.images import RawImage
-from attnviz.records.interventions import (
-    ChangedRun,
-    Edit,
-    Intervention,
-    Site,
-    SiteKind,
-    SourceRun,
-)
-from attnviz.records.paths import (
-    LOGITS,
-    MlpsOnPaths,
-    Paths,
-    Receiver,
-    SlopeOf,
-    receivers_of,
-)
+from attnviz.records.interventions import ChangedRun, Edit, Intervention, Site, SiteKind, SourceRun
+from attnviz.records.paths import LOGITS, MlpsOnPaths, Paths, Receiver, SlopeOf, receivers_of
 from attnviz.records.positions import find_positions
 from attnviz.records.predict import Outcome, Question, outcome_of
 

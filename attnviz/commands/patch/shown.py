@@ -122,13 +122,16 @@ def cells_of(report: PatchReport) -> dict[tuple[int, int], PatchEffect]:
     }
 
 
-def map_of(report: PatchReport, *, errors: bool = False) -> FloatArray:
+def map_of(
+    report: PatchReport, *, errors: bool = False, shape: tuple[int, ...] | None = None
+) -> FloatArray:
     """The shares (layers, heads), or (layers, patched positions); NaN where nothing was patched.
 
-    `errors`: their standard errors.
+    `errors`: their standard errors. `shape`: as of a larger map.
     """
     cells = cells_of(report)
-    shares = np.full([max(place) + 1 for place in zip(*cells, strict=True)], np.nan, np.float32)
+    own = shape or [max(place) + 1 for place in zip(*cells, strict=True)]
+    shares = np.full(own, np.nan, np.float32)
     for place, effect in cells.items():
         share = effect.share
         shares[place] = share.mean if not errors else np.nan if share.error is None else share.error
@@ -268,11 +271,9 @@ def draw(report: PatchReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn
     for own in report.by_receiver:
         title = SHARE if len(report.receivers) < 2 else f"to {own.receivers[0]}"
         columns = None if report.kind == "head" else column_names(own)
-        values, shares = np.full_like(every, np.nan), map_of(own)
-        values[: len(shares), : shares.shape[1]] = shares  # as many layers in each
-        error = np.full_like(every, np.nan)
-        error[: len(shares), : shares.shape[1]] = map_of(own, errors=True)
-        pane = Pane(title, values, -most, most, min(WRITTEN, digits_of(shares)), columns=columns)
+        values = map_of(own, shape=every.shape)  # as many layers in each
+        pane = Pane(title, values, -most, most, min(WRITTEN, digits_of(values)), columns=columns)
+        error = map_of(own, errors=True, shape=every.shape)
         panes.append(replace(pane, errors=error, bar=None))
     panes[-1] = replace(panes[-1], bar="share")
     below = [ends_of(report), *([shares_of(report)] if len(panes) > 1 or report.against else [])]

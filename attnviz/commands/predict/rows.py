@@ -12,6 +12,7 @@ from attnviz.records.parts import Part
 from attnviz.records.predict import (
     Candidate,
     Measure,
+    NextTokens,
     PredictedAnswer,
     Prediction,
     PredictionMean,
@@ -28,13 +29,11 @@ class NextToken:
     line: int | None = None
     position: int | None = None
     after: Token | None = None
-    layer: int | None = None
+    tokens: NextTokens | None = None
     rank: int | None = None
     candidate: Candidate | None = None
     probability: float | None = None
-    followed: Candidate | None = None
     followed_probability: float | None = None
-    followed_rank: int | None = None
     error: float | None = None
 
 
@@ -53,7 +52,10 @@ CANDIDATE = Fields[NextToken](
             at("after.label"),
         ),
         Field(
-            "layer", int | None, "As if the model ended after this layer; null: the whole model."
+            "layer",
+            int | None,
+            "As if the model ended after this layer; null: the whole model.",
+            at("tokens.layer"),
         ),
         Field("rank", int | None, "Counted from 1, the likeliest."),
         Field("id", int | None, "", at("candidate.id")),
@@ -63,13 +65,13 @@ CANDIDATE = Fields[NextToken](
             "followed",
             str | None,
             "The token that really follows; null at the end.",
-            at("followed.label"),
+            at("tokens.followed.label"),
         ),
         Field("followed_probability", float | None),
-        Field("followed_rank", int | None),
+        Field("followed_rank", int | None, "", at("tokens.rank")),
         Field("after_exact", str | None, "", at("after.exact")),
         Field("exact", str | None, "", at("candidate.exact")),
-        Field("followed_exact", str | None, "", at("followed.exact")),
+        Field("followed_exact", str | None, "", at("tokens.followed.exact")),
         mean_error(),
     ),
 )
@@ -81,19 +83,16 @@ def candidates(prediction: Prediction, top: int | None, line: int | None) -> Ite
         alone = prediction.capture.image_alone
         unnamed = prediction.fills or alone
         after = None if unnamed else prediction.capture.query_tokens[tokens.position]
-        true = tokens.followed
         for rank, each in enumerate(tokens.candidates, start=1):
             yield NextToken(
                 line=line,
                 position=None if alone else tokens.position,
                 after=after,
-                layer=tokens.layer,
+                tokens=tokens,
                 rank=rank,
                 candidate=each,
                 probability=each.probability,
-                followed=true,
-                followed_probability=true.probability if true else None,
-                followed_rank=tokens.rank,
+                followed_probability=tokens.followed.probability if tokens.followed else None,
             )
 
 

@@ -7,13 +7,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.draw.effects import (
-    difference,
-    mean_parts,
-    named,
-    strongest_parts,
-    what_is_measured,
-)
+from attnviz.draw.effects import difference, mean_parts, named, strongest_parts, what_is_measured
 from attnviz.draw.labels import distinct_labels, fenced, name_of
 from attnviz.draw.terminal.cells import (
     Column,
@@ -21,7 +15,6 @@ from attnviz.draw.terminal.cells import (
     cut,
     fitting,
     folded,
-    footnotes,
     listing,
     named_bars,
     pad,
@@ -112,9 +105,7 @@ def render_mean(mean: PredictionMean, display: Display, top: int = 10) -> Iterat
         beside = f"; {logit.bias.mean:+.3f} of it is the output's bias" if logit.bias.mean else ""
         title = f"{what} = {with_error(logit.logit)}, by part{beside}"
         yield from folded(Text(title, "bold"), display.width)
-        columns, rows, notes = mean_parts(logit.shares, logit.roles, top)
-        yield from listing(columns, rows, display.width)
-        yield from footnotes(notes, display.width)
+        yield from mean_parts(logit.shares, logit.roles, top, display.width)
 
 
 def _asked(asked: PredictedAnswer, display: Display) -> Iterator[Text]:

@@ -91,6 +91,15 @@ class Term:
         return self.roles[part.source] if part and part.source is not None and self.roles else None
 
 
+def _side(side: Side) -> tuple[Field[Any], ...]:
+    """The part at the query, or at the key."""
+    part, about = at(f"{side}_part"), f"The part at the {side}, for a person."
+    return (
+        Field(f"{side}_part", str, about, lambda row: row.name(part(row))),
+        *part_fields(lambda row: row.placed(part(row)), f"{side}_"),
+    )
+
+
 PAIR = Fields[Term](
     "PairRow",
     "A part at the query, a part at the key, and what their product adds to the contrast.",
@@ -103,20 +112,8 @@ PAIR = Fields[Term](
         Field("key", int | None, "The position of the key; null in a mean over lines."),
         Field("key_token", str | None, "", lambda row: row.token(row.key)),
         Field("versus", int | None, "The position of the key that it is contrasted with."),
-        Field(
-            "query_part",
-            str,
-            "The part at the query, for a person.",
-            lambda row: row.name(row.query_part),
-        ),
-        *part_fields(lambda row: row.placed(row.query_part), "query_"),
-        Field(
-            "key_part",
-            str,
-            "The part at the key, for a person.",
-            lambda row: row.name(row.key_part),
-        ),
-        *part_fields(lambda row: row.placed(row.key_part), "key_"),
+        *_side("query"),
+        *_side("key"),
         Field("value", float, "What the two add to the contrast.", at("value.mean")),
         Field(
             "query_role",

@@ -31,16 +31,7 @@ from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import sheet, write_heading
 from attnviz.draw.picture.paint import draw_bar
 from attnviz.draw.terminal.around import in_ascii
-from attnviz.draw.terminal.cells import (
-    Column,
-    cut,
-    folded,
-    footnotes,
-    listing,
-    named_bars,
-    table,
-    words,
-)
+from attnviz.draw.terminal.cells import Column, cut, folded, listing, named_bars, table, words
 from attnviz.draw.titles import caption
 from attnviz.records.parts import Shares
 from attnviz.records.why import Node, Reader, Removal, Side, Why, WhyMean, Write
@@ -145,9 +136,7 @@ def render_mean(mean: WhyMean, display: Display, top: int) -> Iterator[Renderabl
     ):
         yield Text()
         yield Text(title, "bold")
-        columns, rows, notes = mean_parts(shares, mean.roles, top)
-        yield from listing(columns, rows, display.width)
-        yield from footnotes(notes, display.width)
+        yield from mean_parts(shares, mean.roles, top, display.width)
     yield Text()
     note = "± s.e.: standard error over these texts; a part below two of them may be chance"
     for sentence in (note, ACCOUNTING):
@@ -195,7 +184,14 @@ def render_write(write: Write, display: Display) -> Iterator[RenderableType]:
             "its mean over all tokens"
         )
         yield from folded(Text(title, "bold"), display.width)
-        yield from _moved(write, names, display)
+        rows = []
+        for label, moved in write.moved:
+            sign = 1 if moved.effect > 0 else -1
+            source = int(np.argmax(sign * np.array(moved.by_source)))
+            share = f"{names[source]} {moved.by_source[source]:+z.2f}"
+            rows.append((fenced(label), f"{moved.effect:+z.2f}", share))
+        heads = [Column("next token"), Column("change of its logit", right=True)]
+        yield from listing([*heads, Column("most of it from")], rows, display.width)
     for through, by in READ_BY.items():
         readers = [reader for reader in write.readers if reader.through == through]
         if readers:
@@ -203,21 +199,6 @@ def render_write(write: Write, display: Display) -> Iterator[RenderableType]:
             title = f"later heads that read it through {by}"
             yield from folded(Text(title, "bold"), display.width)
             yield from _readers(readers, names, display)
-
-
-def _moved(write: Write, names: Sequence[str], display: Display) -> Iterator[Text]:
-    columns = [
-        Column("next token"),
-        Column("change of its logit", right=True),
-        Column("most of it from"),
-    ]
-    rows = []
-    for label, moved in write.moved:
-        sign = 1 if moved.effect > 0 else -1
-        source = int(np.argmax(sign * np.array(moved.by_source)))
-        share = f"{names[source]} {moved.by_source[source]:+z.2f}"
-        rows.append((fenced(label), f"{moved.effect:+z.2f}", share))
-    yield from listing(columns, rows, display.width)
 
 
 def _readers(readers: Sequence[Reader], names: Sequence[str], display: Display) -> Iterator[Text]:

@@ -202,24 +202,25 @@ def fits(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -
     return _widths([column.name for column in columns], rows)[1] <= width
 
 
-Cells: TypeAlias = tuple[Sequence[Column], Callable[[Any], Sequence[str]]]
+TextLines: TypeAlias = Iterator[Text]
+TableColumns: TypeAlias = tuple[Sequence[Column], Callable[[Any], Sequence[str]]]
 """Columns of a table, and what gives their cells for an item."""
 
 
-def words(name: str, of: Callable[[Any], str], *, right: bool = False) -> Cells:
+def words(name: str, of: Callable[[Any], str], *, right: bool = False) -> TableColumns:
     """A column of words, or of numbers that are written out already."""
     return [Column(name, right=right)], lambda item: [of(item)]
 
 
 def rows_of(
-    items: Iterable[Any], columns: Sequence[Cells]
+    items: Iterable[Any], columns: Sequence[TableColumns]
 ) -> tuple[Sequence[Column], Sequence[Sequence[str]]]:
     """The columns and the rows of a table with a row for each item."""
     rows = [[cell for _, cells in columns for cell in cells(item)] for item in items]
     return [column for own, _ in columns for column in own], rows
 
 
-def table(items: Iterable[Any], columns: Sequence[Cells], width: int) -> Iterator[Text]:
+def table(items: Iterable[Any], columns: Sequence[TableColumns], width: int) -> Iterator[Text]:
     """The same as a listing."""
     heads, rows = rows_of(items, columns)
     return listing(heads, rows, width)

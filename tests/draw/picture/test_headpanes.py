@@ -14,9 +14,9 @@ from attnviz.commands.ablate.record import AblationReport
 from attnviz.commands.heads import rows as heads_rows
 from attnviz.draw.picture.frame import BOX
 from attnviz.records.heads import Head
+from attnviz.records.interventions import Effect
 from attnviz.records.metrics import METRICS, Estimate, HeadMetrics, HeadReport, Role
 from attnviz.records.parts import Part
-from attnviz.records.predict import Effect
 from tests.factories import make_capture
 
 PREVIOUS = Role("previous token", "previous", 0.4)
