@@ -31,35 +31,18 @@ from attnviz.records.rows import (
 
 
 @dataclass(frozen=True)
-class SubsetRow:
-    """A circuit without a subset of it; `line`: None for a mean."""
+class MeasuredCircuit:
+    """A circuit without a subset, or with a part that a search added; `line`: None for a mean."""
 
     line: int | None
-    report: CircuitReport
-    without: WithoutSubset
-
-    @property
-    def task(self) -> CircuitTask:
-        return self.report.task
+    report: CircuitReport | CircuitSearch
+    each: WithoutSubset | Found
+    step: int = 0
 
 
-@dataclass(frozen=True)
-class SearchRow:
-    """A step of a search, and the circuit with the part that it added."""
-
-    line: int | None
-    search: CircuitSearch
-    step: int
-    found: Found
-
-    @property
-    def task(self) -> CircuitTask:
-        return self.search.task
-
-
-RUN: tuple[Field[Any], ...] = (LINE_OR_MEAN, model_name(at("task.captures.0.model.name")))
+RUN: tuple[Field[Any], ...] = (LINE_OR_MEAN, model_name(at("report.task.captures.0.model.name")))
 ASKED = fields_at(
-    "task",
+    "report.task",
     Field("replacement", OutsideBy, "What replaces the outputs of parts outside of the circuit."),
     Field(
         "other_texts",
@@ -70,8 +53,8 @@ ASKED = fields_at(
     *MEASURED_TOKENS,
     unit(at("measure")),
 )
-TOKENS = fields_at("task", *EXACT_TOKENS)
-CIRCUIT = Fields[SubsetRow](
+TOKENS = fields_at("report.task", *EXACT_TOKENS)
+CIRCUIT = Fields[MeasuredCircuit](
     "SubsetRow",
     "A circuit C, and the model M, without a subset K of the circuit.",
     (
@@ -82,17 +65,17 @@ CIRCUIT = Fields[SubsetRow](
             SubsetKind,
             "none: K is empty, so that the row is of C itself; part: K is one part; circuit: all "
             "of C; random: drawn.",
-            at("without.subset.kind"),
+            at("each.subset.kind"),
         ),
-        Field("removed", list_of(PART), "The parts of K.", at("without.subset.removed")),
+        Field("removed", list_of(PART), "The parts of K.", at("each.subset.removed")),
         *ASKED,
-        Field("texts", int, "Of how many texts it is the mean.", at("task.lines", 1)),
+        Field("texts", int, "Of how many texts it is the mean.", at("report.task.lines", 1)),
         Field("whole", float, "F(M): what is measured.", at("report.whole.mean")),
         Field(
             "nothing", float, "F(∅): the same with every part replaced.", at("report.nothing.mean")
         ),
         *fields_at(
-            "without",
+            "each",
             Field("circuit_without", float, "F(C∖K).", at("circuit.mean")),
             Field("model_without", float, "F(M∖K).", at("model.mean")),
             *estimate_fields("gap", "F(M∖K) - F(C∖K).", type=float),
@@ -106,14 +89,14 @@ CIRCUIT = Fields[SubsetRow](
         *TOKENS,
     ),
 )
-SEARCH = Fields[SearchRow](
+SEARCH = Fields[MeasuredCircuit](
     "SearchRow",
     "A part that a search added, and the faithfulness of the circuit with it.",
     (
         *RUN,
         Field("step", int, "Counted from 1."),
         *fields_at(
-            "found.part",
+            "each.part",
             Field("kind", Literal["head", "mlp"]),
             Field("layer", int, "", at("layer", 0)),
             Field("head", int | None),
@@ -123,10 +106,10 @@ SEARCH = Fields[SearchRow](
             "chosen_on",
             int,
             "The number of texts on which parts are chosen.",
-            at("search.chosen_on"),
+            at("report.chosen_on"),
         ),
         *fields_at(
-            "found.chosen",
+            "each.chosen",
             Field(
                 "chosen_faithfulness", float, "(F(C) - F(∅)) / (F(M) - F(∅)) on these.", at("mean")
             ),
@@ -136,16 +119,16 @@ SEARCH = Fields[SearchRow](
             "measured_on",
             int,
             "The number of the other texts; 0: there was one for both.",
-            at("search.measured_on"),
+            at("report.measured_on"),
         ),
         *fields_at(
-            "found",
+            "each",
             *estimate_fields("faithfulness", "The same on the other texts.", type=float),
             *estimate_fields("gain", "What the part adds to it.", type=float),
             Field("with_circuit", float, "F(C), measured on these.", at("circuit.mean")),
         ),
-        Field("whole", float, "F(M): of the whole model.", at("search.whole.mean")),
-        Field("nothing", float, "F(∅): with every part replaced.", at("search.nothing.mean")),
+        Field("whole", float, "F(M): of the whole model.", at("report.whole.mean")),
+        Field("nothing", float, "F(∅): with every part replaced.", at("report.nothing.mean")),
         *TOKENS,
     ),
 )
@@ -159,7 +142,7 @@ def ran_on(task: CircuitTask) -> str:
 MEASURED = Form[CircuitReport](
     "circuit",
     CIRCUIT,
-    lambda report, top, line: (SubsetRow(line, report, each) for each in report.without),
+    lambda report, top, line: (MeasuredCircuit(line, report, each) for each in report.without),
     lambda report: ran_on(report.task),
     terminal="attnviz.commands.circuit.shown:render",
     picture="attnviz.commands.circuit.shown:draw",
@@ -169,7 +152,8 @@ FOUND = Form[CircuitSearch](
     "circuit",
     SEARCH,
     lambda search, top, line: (
-        SearchRow(line, search, step, found) for step, found in enumerate(search.steps, start=1)
+        MeasuredCircuit(line, search, found, step)
+        for step, found in enumerate(search.steps, start=1)
     ),
     lambda search: ran_on(search.task),
     terminal="attnviz.commands.circuit.shown:render_search",
