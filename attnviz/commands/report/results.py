@@ -41,18 +41,14 @@ SHARE = Fields[Any](
     (
         *_OF_RUN,
         Field("row", int),
-        Field("text", str),
-        Field("segment", str),
-        Field("part", str),
+        *(Field(name, str) for name in ("text", "segment", "part")),
         Field("share", NUMBER),
-        Field("groundedness", NUMBER | None),
-        Field("unrelated", NUMBER | None),
+        *(Field(name, NUMBER | None) for name in ("groundedness", "unrelated")),
         Field("change", NUMBER | None, optional=True),
         Field("needed", bool | None, optional=True),
         Field("section", str),
         Field("source", Source | None),
-        Field("question", str | None, optional=True),
-        Field("page", str | None, optional=True),
+        *(Field(name, str | None, optional=True) for name in ("question", "page")),
     ),
 )
 MOST_DAMAGED = 1000
