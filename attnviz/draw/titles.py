@@ -77,14 +77,8 @@ def transform_title(transform: Transform, *, causal: bool = False) -> str:
             return "pieces of words merged"
         case RolledOut():
             return f"{ROLLOUT}{DRIFTS if causal else ''}"
-        case KeysDropped(keys, share, empty, own, by_columns):
-            named = keys if len(keys) <= 4 else (f"{len(keys)} keys",)
-            on = " and ".join((*named, *(["where each head rests"] if own else [])))
-            are = "is" if len(keys) + bool(own) == 1 else "are"
-            dropped = f"{share:.0%} of the weight was on {on}, which {are} left out"
-            dropped += " (rests by their columns alone)" if by_columns else ""
-            queries = f"{len(empty)} queries" if len(empty) > 4 else " and ".join(empty)
-            return f"{dropped}, {queries} attended to nothing else" if empty else dropped
+        case KeysDropped():
+            return _dropped(transform)
         case SpecialDropped(share):
             return f"{share:.0%} of the weight was on special tokens or blanks, which are left out"
         case MeanOverTexts(texts):
@@ -93,6 +87,17 @@ def transform_title(transform: Transform, *, causal: bool = False) -> str:
             return f"standard errors of the mean over {texts:,} texts"
         case Reduced(how, over):
             return f"{how} over {'all of these' if over == 'all' else over}"
+
+
+def _dropped(transform: KeysDropped) -> str:
+    keys, empty = transform.keys, transform.empty
+    named = keys if len(keys) <= 4 else (f"{len(keys)} keys",)
+    on = " and ".join((*named, *(["where each head rests"] if transform.own else [])))
+    are = "is" if len(keys) + bool(transform.own) == 1 else "are"
+    dropped = f"{transform.share:.0%} of the weight was on {on}, which {are} left out"
+    dropped += " (rests by their columns alone)" if transform.by_columns else ""
+    queries = f"{len(empty)} queries" if len(empty) > 4 else " and ".join(empty)
+    return f"{dropped}, {queries} attended to nothing else" if empty else dropped
 
 
 def left_out(exhibit: Exhibit) -> str:

@@ -51,12 +51,14 @@ DRAWN, OFTEN = 100, 0.95
 def with_links(prepared: Prepared, captured: Capture) -> Capture:
     """A capture with what a head is chosen by: rests, and what comes next.
 
-    It takes a run of models whose values can be read; none where not all heads are held, or they
-    are chosen otherwise.
+    It takes a run of models whose values can be read. Where not all heads are held, or they are
+    chosen otherwise, only what rests are told by.
     """
-    every = captured.heads == every_head(captured.model.heads_per_layer)
-    if not every or captured.signed or acting_choice(captured) or not moves_are_found(captured):
+    if captured.signed:
         return captured
+    every = captured.heads == every_head(captured.model.heads_per_layer)
+    if not every or acting_choice(captured) or not moves_are_found(captured):
+        return prepared.with_lengths(captured)
     read, lengths = _read(prepared)
     if lengths is not None:
         captured = replace(captured, extras={**captured.extras, VALUE_NORMS: lengths})

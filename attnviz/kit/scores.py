@@ -82,7 +82,8 @@ def score_text(
     each = [replace(options, images=(one,)) for one in several] if several else [options]
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     runs = (prepare(model, text, one) for text in texts for one in each)
-    return _report([_score_run(run, chosen, transforms) for run in runs])
+    report = _report([_score_run(run, chosen, transforms) for run in runs])
+    return replace(report, on_probe=_roles_on_probe(model, report))
 
 
 def _score_run(prepared: Prepared, chosen: Sequence[Head], transforms: Transforms) -> Scored:
@@ -180,7 +181,11 @@ def score_probe(
     rows = "all rows, for previous, duplicate and induction "
     rows += "whole diagonals" if probe.whole else "the second copy's rows"
     convention = f"{front}{drawn} from seed {probe.seed}; {rows}"
-    return replace(_report(samples), probe=convention, others=())
+    report = replace(_report(samples), probe=convention, others=())
+    if probe == Probe() and not heads.named and options.bos is None:  # told beside those on a text
+        roles = {str(each.head): each.role.name for each in report.heads if each.role}
+        cache.keep(model, PROBED, {"roles": roles})
+    return report
 
 
 def _repeated(
@@ -209,18 +214,12 @@ def _repeated(
 PROBED = "roles"
 
 
-def keep_roles(model: "LoadedModel", report: HeadReport) -> None:
-    """Keep the roles on the probe, where that can be done, to be told beside those on a text."""
-    roles = {str(each.head): each.role.name for each in report.heads if each.role}
-    cache.keep(model, PROBED, {"roles": roles})
-
-
-def with_roles_on_probe(report: HeadReport, model: "LoadedModel") -> HeadReport:
-    """The report beside the roles that the heads had on the probe, where they were kept."""
+def _roles_on_probe(model: "LoadedModel", report: HeadReport) -> dict[str, str]:
+    """The roles that these heads had on the probe, where they were kept."""
     kept = cache.known(model, PROBED).get("roles")
     names, heads = {role.name for role in ROLES}, {str(each.head) for each in report.heads}
     known = kept.items() if isinstance(kept, dict) else ()
-    return replace(report, on_probe={h: r for h, r in known if h in heads and r in names})
+    return {head: role for head, role in known if head in heads and role in names}
 
 
 def narrow(

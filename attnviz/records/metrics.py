@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 from attnviz.records.capture import Capture, FloatArray, IntArray, PatternBlock
 from attnviz.records.exhibit import LITTLE_LEFT
 from attnviz.records.heads import Head
-from attnviz.records.rests import FindRests
+
+if TYPE_CHECKING:
+    from attnviz.records.rests import FindRests
 
 Bools: TypeAlias = NDArray[np.bool_]
 
@@ -391,7 +393,7 @@ class MeasureHeads:
     marks: Marks
     causal: bool
     dropped: Sequence[int] = ()
-    rests: FindRests | None = None
+    rests: "FindRests | None" = None
     _sums: dict[str, dict[Head, float]] = field(default_factory=lambda: defaultdict(dict))
     _counts: dict[str, dict[Head, float]] = field(default_factory=lambda: defaultdict(dict))
     _keys: dict[Head, dict[str, NDArray[np.float64]]] = field(

@@ -5,7 +5,7 @@ A *rest* of a head is a key
 - whose share of the weighted contribution, weight × ‖v·W_O‖ (Kobayashi et al. 2020, "Attention is
   Not Only a Weight", arXiv 2004.10102), is less than half of its share of the weight, where that is
   a tenth and more; or
-- whose column is alike whoever asks: more than half of the queries, of at least three, give it more
+- whose column is alike whoever asks: more than half of the queries, of at least five, give it more
   than .3. It is what sinks are found by (Xiao et al. 2023, arXiv 2309.17453; Gu et al. 2024, "When
   Attention Sink Emerges in Language Models", arXiv 2410.10781).
 
@@ -32,7 +32,7 @@ TAKES = 0.1
 """The mean weight from which a key takes weight."""
 GIVES = 0.5
 """A share of the weighted contribution that is a smaller part of the weight is little."""
-ALIKE, ASKED = 0.3, 3
+ALIKE, ASKED = 0.3, 5
 """The weight that most queries give to a key that is alike for all, and the fewest to judge by."""
 TINY = np.finfo(np.float32).tiny
 

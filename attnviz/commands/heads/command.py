@@ -35,15 +35,7 @@ from attnviz.kit.lines import each_line, note_texts, text_or_capture
 from attnviz.kit.option import Arguments, Call, Cli, R, command_of, feature, only, panel_option
 from attnviz.kit.prepare import prepare
 from attnviz.kit.result import Result
-from attnviz.kit.scores import (
-    Probe,
-    keep_roles,
-    narrow,
-    score_capture,
-    score_probe,
-    score_text,
-    with_roles_on_probe,
-)
+from attnviz.kit.scores import Probe, narrow, score_capture, score_probe, score_text
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
     AnyModel,
@@ -315,12 +307,8 @@ def heads(
         return of_boxes(score_boxes(task, boxes), top)
     if text is None and not options.images and audio is None:
         drawn = Probe(length, samples, seed, whole=convention == "whole")
-        report = score_probe(model._loaded, drawn, options, which)
-        if drawn == Probe() and not which.named and bos is None:
-            keep_roles(model._loaded, report)
-    else:
-        report = score_text(model._loaded, texts, options, which, done)
-        report = with_roles_on_probe(report, model._loaded)
+        return of_report(narrow(score_probe(model._loaded, drawn, options, which), sort, role, top))
+    report = score_text(model._loaded, texts, options, which, done)
     return of_report(narrow(report, sort, role, top))
 
 

@@ -236,8 +236,7 @@ def capture(
     def recorded(one: str, how: TextOptions) -> Capture:
         prepared = prepare(inner, one, how).with_gates()
         run = prepared.record(plan.recorded, scores=scores, contributions=contribution)
-        if isinstance(text, str) and not run.signed:
-            run = prepared.with_lengths(with_links(prepared, run))
+        run = with_links(prepared, run) if isinstance(text, str) else run
         return prepared.with_norms(run) if weighted else run
 
     if isinstance(text, str):

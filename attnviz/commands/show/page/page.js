@@ -63,13 +63,10 @@ function removedText() {
   const { rows, columns, values, name, share } = patterns[0], queries = labelsOf("queries");
   const blank = queries.filter((_, row) => values.subarray(row * columns, (row + 1) * columns).every(Number.isNaN));
   const cut = (label) => label.length > LONGEST ? label.slice(0, LONGEST - 1) + "…" : label;
-  const some = blank.slice(0, SHOWN).map(cut).concat(blank.length > SHOWN ? [`${blank.length - SHOWN} more`] : []);
-  const had = Number.isNaN(share) ? "all" : `${Math.round(100 * share)}%`;
-  const without = blank.length ? ` Blank, as they attend to nothing else: ${some.join(", ")}.` : "";
-  const removed = [...removedOf(data.heads[state.heads[0]])].map((key) => `“${cut(labelsOf("keys")[key])}”`);
-  const gone = removed.slice(0, SHOWN).concat(removed.length > SHOWN ? [`${removed.length - SHOWN} more`] : []).join(", ");
-  const were = removed.length > 1 ? "are removed: they had" : "is removed: it had";
-  return `${gone} ${were} ${had} of the weight in ${name}. What is left of a row is scaled to sum to 1, unless it is less than ${data.little}.${without}`;
+  const few = (labels) => labels.slice(0, SHOWN).map(cut).concat(labels.length > SHOWN ? [`${labels.length - SHOWN} more`] : []).join(", ");
+  const without = blank.length ? ` Blank, as they attend to nothing else: ${few(blank)}.` : "";
+  const removed = [...removedOf(data.heads[state.heads[0]])].map((key) => labelsOf("keys")[key]);
+  return `Removed: ${few(removed)}, with ${Number.isNaN(share) ? "all" : `${Math.round(100 * share)}%`} of the weight in ${name}. What is left of a row is scaled to sum to 1, unless it is less than ${data.little}.${without}`;
 }
 
 function drawLegend() {

@@ -71,25 +71,15 @@ function wholeCell(levels, row, column, keys = groupsOf("keys")) {
 }
 
 // the columns of the first token and of those on which a head rests
-function removedOf(levels) {
-  const rests = (group) => levels.rests.some((key) => key >= group[0] && key < group[1]);
-  return new Set(groupsOf("keys").flatMap((group, column) => !column || rests(group) ? [column] : []));
-}
+const removedOf = ({ rests }) => new Set(groupsOf("keys").flatMap(([first, after], column) => !column || rests.some((key) => key >= first && key < after) ? [column] : []));
 
 // The weight on removed columns is taken away, and what is left is brought to 1 again unless it is
 // little. `share` is how much of the row they had; NaN where the row may attend to nothing else.
 function withoutRests(row, removed) {
-  let sum = 0, gone = 0, others = false;
-  row.forEach((value, column) => {
-    if (Number.isNaN(value)) return;
-    if (removed.has(column)) gone += value;
-    else [sum, others] = [sum + value, true];
-  });
-  const share = others ? gone / (gone + sum) : NaN;
-  // what is left of a row that attends to nothing else is what rounding left
-  const whole = !(sum > 2 * data.error) ? NaN : 1 - share < data.little ? sum + gone : sum;
-  const values = row.map((value, column) => removed.has(column) ? NaN : value / whole);
-  return { values, share };
+  const kept = row.map((value, column) => removed.has(column) ? NaN : value);
+  const all = summed(row), sum = summed(kept), share = 1 - sum / all; // NaN where nothing is kept
+  const whole = !(sum > 2 * data.error) ? NaN : 1 - share < data.little ? all : sum; // NaN: rounding left it
+  return { values: kept.map((value) => value / whole), share };
 }
 
 // { rows, columns, values, share }, `share` of all weight being what was removed
@@ -152,8 +142,7 @@ async function load() {
 }
 
 const weight = (pattern, query, key) => pattern.values[query * pattern.columns + key];
-// weights of a row sum to 1 once rests are left out
-const full = () => state.sink ? 1 : data.top;
+const full = () => state.sink ? 1 : data.top; // rows sum to 1 once rests are left out
 const shown = (value) => !Number.isNaN(value) && value >= state.threshold;
 
 // of the first head that is shown, the mean over queries of the sum over keys
