@@ -44,6 +44,8 @@ LONGEST = 60
 """Letters of a token that is told."""
 TOLD = 8
 """Heads whose effects are kept, the strongest first."""
+SAMPLED = 512
+"""Queries of a long text whose rows are looked at to pick a head."""
 DRAWN, OFTEN = 100, 0.95
 """Tokens drawn at random, and how many of them stay below what stands out."""
 
@@ -71,17 +73,21 @@ def with_links(prepared: Prepared, captured: Capture) -> Capture:
 
 
 def pick_before(prepared: Prepared, plan: HeadPlan) -> tuple[Prepared, HeadPlan]:
-    """Pick the head where patterns are too large to be kept, in runs that keep none."""
+    """Pick the head where patterns are too large to be kept, in runs that keep none.
+
+    Where it rests and what it moves is told by `SAMPLED` queries, evenly spaced.
+    """
     heads = plan.recorded
     if plan.choice or prepared.budget.holds_whole(heads):
         return prepared, plan
     prepared.budget.check_patterns(heads, 0)
     empty = prepared.empty
+    queries = tuple(np.unique(np.linspace(0, prepared.shape[0] - 1, SAMPLED, dtype=int)).tolist())
     find: Finder | None = None if moves_are_found(empty) else finder_for(empty)
     if find is None:
         read, lengths = _read(prepared)
         rests = FindRests(prepared.shape, lengths, empty.causal, empty.one_sequence)
-        prepared.run(heads, rests)
+        prepared.run(heads, rests, queries)
         brings = None if read is None else bringing(prepared, read, rests)
         of_heads = rests.array(prepared.model.identity.heads_per_layer)
         empty = replace(empty, brings=brings, extras={**empty.extras, RESTS: of_heads})
@@ -89,7 +95,7 @@ def pick_before(prepared: Prepared, plan: HeadPlan) -> tuple[Prepared, HeadPlan]
         if (choice := bringing_choice(empty, heads)) is not None:
             return prepared, HeadPlan(heads, choice)
         find = FindMovingHead(empty, rests)
-    prepared.run(heads, find)
+    prepared.run(heads, find, queries if isinstance(find, FindMovingHead) else None)
     return prepared, HeadPlan(heads, find.choice())
 
 

@@ -53,7 +53,12 @@ class FindRests:
     _sums: dict[Head, NDArray[np.float64]] = field(default_factory=dict)
     """Of each head (3, n_keys): weights, shares of contribution, how many are above ALIKE."""
 
+    def __post_init__(self) -> None:
+        self._seen = np.zeros(self.shape[0], np.bool_)  # the queries whose rows came
+        self._before = self.shape[1] - self.shape[0] if self.causal else 0  # keys before them
+
     def __call__(self, block: PatternBlock) -> None:
+        self._seen[block.queries - self._before] = True
         weights, n = block.weights, block.weights.shape[2]
         lengths = lengths_of(self.lengths, block.layer, block.heads, n)  # (heads, n)
         rows = (weights @ lengths[:, :, None])[:, :, 0]  # of each row all that it takes
@@ -92,7 +97,7 @@ class FindRests:
 
     def share(self, head: Head) -> float:
         """How much of the weight of all queries is on the head's rests, without that on itself."""
-        return float(self._sums[head][0, self.of(head)].sum() / self.shape[0])
+        return float(self._sums[head][0, self.of(head)].sum() / max(self._seen.sum(), 1))
 
     def array(self, heads_per_layer: Sequence[int]) -> FloatArray:
         """The rests that were found, as `RESTS` holds them."""
@@ -104,14 +109,12 @@ class FindRests:
 
     @property
     def _asked(self) -> IntArray:
-        """How many other queries may attend to each key (n_keys)."""
-        queries, keys = self.shape
-        if not self.causal:
-            return np.full(keys, queries - self.itself)
-        before = keys - queries  # keys in front of the first query, as before an answer
-        first = np.maximum(np.arange(keys) - before, 0)
-        asked: IntArray = np.maximum(queries - first - self.itself, 0)
-        return asked
+        """How many other queries, of those whose rows came, may attend to each key (n_keys)."""
+        from_here = np.cumsum(self._seen[::-1])[::-1]
+        places = np.arange(self.shape[1]) - self._before
+        asked = from_here[np.maximum(places, 0)] if self.causal else self._seen.sum()
+        own = np.isin(places, np.flatnonzero(self._seen)) & self.itself
+        return np.asarray(asked - own, np.int64)
 
 
 def lengths_of(lengths: FloatArray | None, layer: int, heads: Sequence[int], n: int) -> FloatArray:

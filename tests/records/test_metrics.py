@@ -1,5 +1,6 @@
 """What heads do, as numbers: against plain loops in float64, and against TransformerLens."""
 
+from collections.abc import Sequence
 from math import isnan, log
 from typing import Any
 
@@ -342,3 +343,27 @@ def test_a_role_is_judged_on_what_does_not_rest() -> None:
     assert sink is not None
     assert sink.name == "sink"
     assert role_of(weak, enough, {"rests": Estimate(0.29)}) is None
+
+
+@pytest.mark.parametrize("queries", [range(12), (0, 3, 4, 7, 9, 11)])
+def test_rests_are_those_of_the_queries_that_came(queries: Sequence[int]) -> None:
+    """The definition of docs/metrics.md in loops, over every query or over some."""
+    n, ids = 12, np.array(queries)
+    weights = random_patterns(1, n, seed=5)[0]
+    weights[2:, 2] += 1.0
+    weights[6:, 6] += 0.4
+    weights /= weights.sum(axis=1, keepdims=True)
+    lengths = np.linspace(0.1, 2, n, dtype=np.float32)
+    find = FindRests((n, n), lengths[None, None], causal=True, itself=True)
+    for own in (ids[: len(ids) // 2], ids[len(ids) // 2 :]):
+        find(PatternBlock(0, (0,), own, weights[None, own, : own[-1] + 1]))
+    expected = []
+    for key in range(n):
+        rows = [i for i in queries if i > key]
+        mean = sum(weights[i, key] for i in rows) / max(len(rows), 1)
+        shares = [weights[i, key] * lengths[key] / (weights[i] @ lengths) for i in rows]
+        little = mean >= 0.1 and sum(shares) / max(len(rows), 1) < mean / 2
+        alike = len(rows) >= 5 and sum(weights[i, key] > 0.3 for i in rows) > len(rows) / 2
+        expected.append(bool(little or alike))
+    assert find.of(Head(0, 0)).tolist() == expected
+    assert sum(expected) in range(1, n - 1)
