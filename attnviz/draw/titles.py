@@ -92,7 +92,7 @@ def transform_title(transform: Transform, *, causal: bool = False) -> str:
 def _dropped(transform: KeysDropped) -> str:
     keys, empty = transform.keys, transform.empty
     named = keys if len(keys) <= 4 else (f"{len(keys)} keys",)
-    on = " and ".join((*named, *(["where each head rests"] if transform.own else [])))
+    on = " and ".join((*named, *(["each head's rests"] if transform.own else [])))
     are = "is" if len(keys) + bool(transform.own) == 1 else "are"
     dropped = f"{transform.share:.0%} of the weight was on {on}, which {are} left out"
     dropped += " (rests by their columns alone)" if transform.by_columns else ""
@@ -109,7 +109,7 @@ def left_out(exhibit: Exhibit) -> str:
         reasons.append(f"under {exhibit.least:g}")
     reasons += [NEAR[distance] for distance in exhibit.skip]
     if any(len(each.dropped) > len(exhibit.dropped) for each in exhibit.maps):
-        reasons.append("where the head rests")
+        reasons.append("a rest of the head")
     return " or ".join(reasons)
 
 

@@ -31,7 +31,7 @@ from attnviz.records.exhibit import Choice, Exhibit
 from attnviz.records.heads import Bringing, Head, every_head
 from attnviz.records.positions import word_groups
 from attnviz.records.predict import LogitRows
-from attnviz.records.rests import FindRests, find_rests
+from attnviz.records.rests import FindRests, find_rests, with_rests
 
 if TYPE_CHECKING:
     from attnviz.models.frozen.last import LastRead
@@ -60,7 +60,7 @@ def with_links(prepared: Prepared, captured: Capture) -> Capture:
         return captured
     every = captured.heads == every_head(captured.model.heads_per_layer)
     if not every or acting_choice(captured) or not moves_are_found(captured):
-        return prepared.with_lengths(captured)
+        return with_rests(prepared.with_lengths(captured))
     read, lengths = _read(prepared)
     if lengths is not None:
         captured = replace(captured, extras={**captured.extras, VALUE_NORMS: lengths})
@@ -82,12 +82,9 @@ def pick_before(prepared: Prepared, plan: HeadPlan) -> tuple[Prepared, HeadPlan]
         return prepared, plan
     prepared.budget.check_patterns(heads, 0)
     empty = prepared.empty
-    queries = tuple(np.unique(np.linspace(0, prepared.shape[0] - 1, SAMPLED, dtype=int)).tolist())
     find: Finder | None = None if moves_are_found(empty) else finder_for(empty)
     if find is None:
-        read, lengths = _read(prepared)
-        rests = FindRests(prepared.shape, lengths, empty.causal, empty.one_sequence)
-        prepared.run(heads, rests, queries)
+        read, rests = read_with_rests(prepared)
         brings = None if read is None else bringing(prepared, read, rests)
         of_heads = rests.array(prepared.model.identity.heads_per_layer)
         empty = replace(empty, brings=brings, extras={**empty.extras, RESTS: of_heads})
@@ -95,7 +92,7 @@ def pick_before(prepared: Prepared, plan: HeadPlan) -> tuple[Prepared, HeadPlan]
         if (choice := bringing_choice(empty, heads)) is not None:
             return prepared, HeadPlan(heads, choice)
         find = FindMovingHead(empty, rests)
-    prepared.run(heads, find, queries if isinstance(find, FindMovingHead) else None)
+    prepared.run(heads, find, _sampled(prepared) if isinstance(find, FindMovingHead) else None)
     return prepared, HeadPlan(heads, find.choice())
 
 
@@ -105,11 +102,37 @@ def _read(prepared: Prepared) -> "tuple[LastRead | None, FloatArray | None]":
     return read, prepared.value_lengths() if read is None else read.lengths
 
 
-def read_last(prepared: Prepared) -> "LastRead | None":
-    """The last position of the run; None where nothing is predicted that attnviz can follow."""
+def read_with_rests(
+    prepared: Prepared, *, follow: bool = True
+) -> "tuple[LastRead | None, FindRests]":
+    """The last position of the run, and where all heads rest, in one run where it is followed.
+
+    Of a long text, rests are told by `SAMPLED` queries.
+    """
+    empty, per_layer = prepared.empty, prepared.model.identity.heads_per_layer
+    unread = np.full((len(per_layer), max(per_layer), prepared.shape[1]), np.nan, np.float32)
+    rests = FindRests(prepared.shape, unread, empty.causal, empty.one_sequence, _sampled(prepared))
+    read = read_last(prepared, rests) if follow else None
+    if read is None:
+        rests = replace(rests, lengths=prepared.value_lengths(), _sums={})
+        prepared.run(every_head(per_layer), rests, rests.queries)
+    return read, rests
+
+
+def _sampled(prepared: Prepared) -> tuple[int, ...]:
+    """The queries of a text that are looked at: all, or so many evenly spaced ones."""
+    spaced = np.linspace(0, prepared.shape[0] - 1, min(SAMPLED, prepared.shape[0]), dtype=int)
+    return tuple(spaced.tolist())
+
+
+def read_last(prepared: Prepared, rests: FindRests | None = None) -> "LastRead | None":
+    """The last position of the run; None where nothing is predicted that attnviz can follow.
+
+    `rests`: is given its rows in the same run, which may not come to its end.
+    """
     if prepared.model.can("last"):
         with suppress(ModelError):
-            return prepared.model.last(prepared.ids)
+            return prepared.model.last(prepared.ids, rests)
     return None
 
 

@@ -232,8 +232,8 @@ DropSink: TypeAlias = Annotated[
     bool,
     tokens_option(
         "--drop-sink",
-        help="Remove the first token and the keys on which a head rests, and rescale each row to "
-        "sum to 1.",
+        help="Remove the first token and the keys on which a head rests, and rescale each row "
+        "that keeps 0.2 or more.",
     ),
 ]
 DropKey: TypeAlias = Annotated[

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from attnviz.models.frozen.last import LastRead
     from attnviz.models.frozen.run import FrozenRun
     from attnviz.models.tokenizer import TextTokenizer
+    from attnviz.records.rests import FindRests
 
 ALONE: Mapping[Reads, tuple[str, str]] = {
     "image": ("images", "show, heads, compare or predict"),
@@ -437,10 +438,11 @@ class LoadedModel(ABC):
         """Run the tokens, and hold norms and attention at what they were."""
         raise self._refusal("freeze")
 
-    def last(self, ids: Sequence[int]) -> "LastRead":
+    def last(self, ids: Sequence[int], rests: "FindRests | None" = None) -> "LastRead":
         """Run the tokens, and record what the last position reads, adds up and predicts.
 
-        A model that predicts can do it.
+        A model that predicts can do it. `rests` learns how long all values are, and is given
+        its rows in the same run.
 
         Raises:
             ModelError: its logits are no sum over its parts that attnviz can follow.

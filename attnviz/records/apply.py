@@ -278,7 +278,8 @@ def exhibit_of(
         wrong = "a saved capture holds weights, not contributions"
         raise UsageError(wrong, "give the text again")
     check_signed(transforms, captured)
-    captured = with_rests(captured) if transforms.drop_sink else captured
+    if transforms.drop_sink or transforms.weighted:  # norms tell no rests
+        captured = with_rests(captured)
     captured = weighted(captured) if transforms.weighted else captured
     for unit in transforms.merged:
         captured = merged(captured, unit, between)

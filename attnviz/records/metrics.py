@@ -399,7 +399,7 @@ class MeasureHeads:
     _keys: dict[Head, dict[str, NDArray[np.float64]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    """Of a metric that is telling (2, n_keys): the weight on marked keys, and all of these rows."""
+    """For each telling metric (2, n_keys): the weight on marked keys, and on all of these rows."""
 
     def __call__(self, block: PatternBlock) -> None:
         n, heads = block.weights.shape[2], [Head(block.layer, head) for head in block.heads]
@@ -428,7 +428,7 @@ class MeasureHeads:
     def resting(self) -> dict[Head, dict[str, float]]:
         """Every head's `rests`, and its telling metrics as shares of the weight that does not rest.
 
-        A metric of whose rows less than a fifth is left has no such share.
+        A metric whose rows keep less than a fifth has no such share.
         """
         found = dict[Head, dict[str, float]]()
         if self.rests is None:

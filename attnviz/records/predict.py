@@ -156,10 +156,6 @@ class NextTokens:
     rank: int | None = None
 
 
-MOST_ROWS = 512
-"""Of a longer text, rests are not told of its last position, as every row would have to be made."""
-
-
 @dataclass(frozen=True)
 class LastLink:
     """A link of the last position: its head, key position and weight."""

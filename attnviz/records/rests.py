@@ -43,13 +43,14 @@ class FindRests:
 
     `shape`: (n_queries, n_keys). `lengths` (layers, heads, n_keys): ‖v·W_O‖ of each key; None where
     no values can be read, so that columns alone are judged. `itself`: query and key of one position
-    are the same token.
+    are the same token. `queries`: those whose rows it is to be given; None for all.
     """
 
     shape: tuple[int, int]
     lengths: FloatArray | None
     causal: bool
     itself: bool
+    queries: tuple[int, ...] | None = None
     _sums: dict[Head, NDArray[np.float64]] = field(default_factory=dict)
     """Of each head (3, n_keys): weights, shares of contribution, how many are above ALIKE."""
 
@@ -106,6 +107,11 @@ class FindRests:
         for head in self._sums:
             found[head] = self.of(head)
         return found
+
+    def learn(self, layer: int, lengths: FloatArray) -> None:
+        """Take ‖v·W_O‖ of a layer (h, n_keys) before its rows; `lengths` has the place for it."""
+        assert self.lengths is not None
+        self.lengths[layer, : len(lengths)] = lengths
 
     @property
     def _asked(self) -> IntArray:

@@ -19,7 +19,7 @@ from attnviz.draw.labels import SEQUENTIAL
 from attnviz.draw.matrix import by_head
 from attnviz.draw.picture.canvas import Drawn
 from attnviz.draw.picture.panes import draw_panes, score_pane
-from attnviz.draw.terminal.cells import Column, folded, listing
+from attnviz.draw.terminal.cells import Column, fits, folded, listing
 from attnviz.draw.titles import amount, caption, facts
 from attnviz.errors import Speller, readable
 from attnviz.kit.result import Form, Result
@@ -178,18 +178,32 @@ def render(report: HeadReport, display: Display) -> Iterator[RenderableType]:
         if not all(isnan(head.metrics[name].mean) for head in report.heads)
     ]
     with_roles = report.scores is METRICS
+    plain = [head.role.name if head.role else "" for head in report.heads]
+    said = [_role_said(head) for head in report.heads]
     columns = [Column("head"), *([Column("role")] if with_roles else [])]
     columns += [Column(score.short, right=True) for score in measured]
-    rows = [
-        (
-            str(head.head),
-            *([_role_said(head)] if with_roles else []),
-            *(_number(score, head.metrics[score.name]) for score in measured),
-        )
-        for head in report.heads
-    ]
+    for roles in (said, plain):  # where the table would be too wide, rests stand below it
+        rows = [
+            (
+                str(head.head),
+                *([role] if with_roles else []),
+                *(_number(score, head.metrics[score.name]) for score in measured),
+            )
+            for head, role in zip(report.heads, roles, strict=True)
+        ]
+        if fits(columns, rows, width):
+            break
     yield from listing(columns, rows, width)
     yield Text()
+    if roles != said:
+        beside = [
+            f"{h.head} {share(h.rests.mean)}"
+            for h, r in zip(report.heads, said, strict=True)
+            if ";" in r
+        ]
+        more = f" and {len(beside) - MOST_TOLD} more" if len(beside) > MOST_TOLD else ""
+        line = f"beside their roles, these rest: {', '.join(beside[:MOST_TOLD])}{more}"
+        yield from folded(Text(line, "dim"), width)
     remarks = _remarks if with_roles else _meanings
     for line in remarks(report, measured, display.speller):
         yield from folded(Text(line, style="dim"), width)
@@ -218,7 +232,7 @@ def _remarks(report: HeadReport, scores: Sequence[Score], speller: Speller) -> I
     passed = [f"{role.name}: {METRICS[role.metric].short} ≥ {role.least:g}" for role in roles]
     if passed:
         rests = any(METRICS[role.metric].telling for role in roles)
-        off = "; as a share of what does not rest, where a head rests" if rests else ""
+        off = "; measured on the weight off its rests" if rests else ""
         yield f"Role = first threshold met: {', '.join(passed)}{off}"
     if report.untold:
         more = "a longer probe" if report.probe else f"a longer text or {speller('probe', None)}"

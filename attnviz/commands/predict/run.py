@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from attnviz.errors import InputError, ModelError, UsageError, option, readable
-from attnviz.kit.bringing import read_last
+from attnviz.kit.bringing import read_last, read_with_rests
 from attnviz.kit.intervene import candidate_after, keep_next_tokens, question_of
 from attnviz.kit.prepare import Prepared, TextOptions, frozen, prepare, side_of
 from attnviz.kit.roles import Alike, roles_of
 from attnviz.records.capture import FloatArray, PatternBlock
 from attnviz.records.heads import Head, every_head
 from attnviz.records.predict import (
-    MOST_ROWS,
     Attribution,
     Candidate,
     KeepNextTokens,
@@ -69,7 +68,7 @@ def predict_text(
     run = prepared.model.fill if fills else prepared.model.predict
     size = 4 * model.tokenizer.vocab_size  # bytes of the logits after one position
     prepared.budget.check(size, "shorten the text")
-    read = None if reading.each or fills else read_last(prepared)
+    read, rests = _read(prepared, reading, follow=not (reading.each or fills))
     every, through = (keep_next_tokens(prepared, reading.top, follow=not fills) for _ in range(2))
     question, end = None, list[FloatArray]()
     if reading.answer is not None:
@@ -93,11 +92,20 @@ def predict_text(
         last=last,
         each=each,
         lens=through.next_tokens,
-        evidence=() if reading.attribute else _evidence(prepared, positions[-1], read),
+        evidence=_evidence(prepared, positions[-1], read, rests) if rests else (),
         attribution=_attribution(prepared, reading, question, last.candidates[0], read),
         asked=_answered(question, end[0]) if question else None,
         fills=fills,
     )
+
+
+def _read(
+    prepared: Prepared, reading: Reading, *, follow: bool
+) -> "tuple[LastRead | None, FindRests | None]":
+    """The last position, and where heads rest; not with parts, which stand in evidence's place."""
+    if reading.attribute:
+        return read_last(prepared) if follow else None, None
+    return read_with_rests(prepared, follow=follow)
 
 
 def _of_classes(
@@ -191,7 +199,9 @@ def _attribution(
 PER_LAYER, FAINT = 3, 0.1
 
 
-def _evidence(prepared: Prepared, position: int, read: "LastRead | None") -> list[LastLink]:
+def _evidence(
+    prepared: Prepared, position: int, read: "LastRead | None", rests: FindRests
+) -> list[LastLink]:
     """The strongest links of a position, layer by layer, without the first token and rests.
 
     The links to an image are one, from its first token.
@@ -199,39 +209,21 @@ def _evidence(prepared: Prepared, position: int, read: "LastRead | None") -> lis
     tokens, evidence = prepared.empty.key_tokens, list[LastLink]()
     images = [None, *(token.image for token in tokens)]
     starts = np.array([i for i, t in enumerate(tokens) if t.image is None or t.image != images[i]])
-    rests, last = _rests(prepared, read), dict[Head, FloatArray]()
 
     def consume(block: PatternBlock) -> None:
-        if rests is not None:
-            rests(block)
-        for row in np.flatnonzero(block.queries == position):
-            last.update(
-                (Head(block.layer, h), block.weights[i, row].copy())
-                for i, h in enumerate(block.heads)
-            )
+        for number, row in zip(block.heads, block.weights[:, 0].copy(), strict=True):
+            head = Head(block.layer, number)
+            row[0], row[rests.of(head)[: len(row)]] = 0, 0
+            wholes = np.add.reduceat(row, starts[starts < len(row)])
+            for key in np.flatnonzero(wholes >= FAINT).tolist():
+                evidence.append(LastLink(head, int(starts[key]), float(wholes[key])))
 
-    if rests is None and read is not None:
-        for layer, rows in read.weight_rows():
-            last.update((Head(layer, head), row.copy()) for head, row in enumerate(rows))
+    if read is None:
+        prepared.run(every_head(prepared.model.identity.heads_per_layer), consume, (position,))
     else:
-        every = every_head(prepared.model.identity.heads_per_layer)
-        prepared.run(every, consume, (position,) if rests is None else None)
-    for head, weights in last.items():
-        weights[0] = 0
-        if rests is not None:
-            weights[rests.of(head)[: len(weights)]] = 0
-        wholes = np.add.reduceat(weights, starts[starts < len(weights)])
-        for key in np.flatnonzero(wholes >= FAINT).tolist():
-            evidence.append(LastLink(head, int(starts[key]), float(wholes[key])))
+        for layer, rows in read.weight_rows():
+            heads = tuple(range(len(rows)))
+            consume(PatternBlock(layer, heads, np.array([position]), rows[:, None]))
     evidence.sort(key=lambda link: (link.head.layer, -link.weight))
     layers = groupby(evidence, key=lambda link: link.head.layer)
     return [link for _, links in layers for link in islice(links, PER_LAYER)]
-
-
-def _rests(prepared: Prepared, read: "LastRead | None") -> FindRests | None:
-    """What finds where heads rest; None where that would take too long."""
-    if len(prepared.empty.key_tokens) > MOST_ROWS:
-        return None
-    lengths = prepared.value_lengths() if read is None else read.lengths
-    empty = prepared.empty
-    return FindRests(prepared.shape, lengths, empty.causal, empty.one_sequence)

@@ -25,7 +25,6 @@ from attnviz.draw.terminal.cells import (
 from attnviz.draw.titles import amount, bar_of, facts, probability, with_error
 from attnviz.errors import readable
 from attnviz.records.predict import (
-    MOST_ROWS,
     Attribution,
     LastLink,
     NextTokens,
@@ -71,8 +70,7 @@ def render(prediction: Prediction, display: Display, top: int) -> Iterator[Rende
         yield from _attribution(prediction.attribution, labels, top, display)
     elif prediction.evidence:
         yield Text()
-        rests = " and rests" if len(prediction.capture.key_tokens) <= MOST_ROWS else ""
-        title = f"what “{last}” attends to in each layer (without the first token{rests})"
+        title = f"what “{last}” attends to in each layer (without the first token and rests)"
         yield from folded(Text(title, "bold"), display.width)
         numbers = [token.image for token in prediction.capture.query_tokens]
         many = "" if len(prediction.capture.images) < 2 else " {}"

@@ -36,6 +36,7 @@ from attnviz.records.exhibit import Choice, Exhibit, KeepCells, KeepLinks, Look
 from attnviz.records.heads import Head
 from attnviz.records.images import lie_beside
 from attnviz.records.means import relative_to
+from attnviz.records.rests import with_rests
 from attnviz.records.rows import ColumnArray, Row, made_to_dict
 from attnviz.records.sounds import is_time
 from attnviz.records.transforms import Additions, Relative
@@ -134,6 +135,7 @@ def _show_heads(prepared: Prepared, choice: Choice, show: Show) -> Exhibit:
     heads, keep = choice.heads, _reducing(prepared, choice.heads, show)
     rows = _rows(prepared, show)
     if keep is None:
+        rows = None if _sets_rests_apart(prepared.empty, show) else rows
         captured = _relative(prepared, _recorded(prepared, heads, show, rows), show)
         captured = with_links(prepared, captured) if show.needs.choice else captured
         return _exhibit(_with_norms(prepared, captured, show), choice, show)
@@ -222,9 +224,16 @@ def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:
 def _with_norms(prepared: Prepared, captured: Capture, show: Show) -> Capture:
     needed = show.transforms.weighted or show.needs.norms
     captured = prepared.with_norms(captured) if needed else captured
-    told = show.needs.links is not None and not captured.named_heads and not captured.signed
-    rests = show.transforms.drop_sink or show.needs.choice or told
-    return prepared.with_lengths(captured) if rests else captured
+    rests = show.transforms.drop_sink or show.needs.choice or _sets_rests_apart(captured, show)
+    if captured.signed or not rests:
+        return captured
+    return with_rests(prepared.with_lengths(captured))
+
+
+def _sets_rests_apart(captured: Capture, show: Show) -> bool:
+    """Whether a table tells where each head rests: of a model whose heads have no names."""
+    values = show.transforms.scores or show.transforms.contribution
+    return show.needs.links is not None and not (captured.named_heads or values)
 
 
 def _reducing(

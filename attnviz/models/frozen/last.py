@@ -27,6 +27,13 @@ AT_ONCE = 16
 """Sums of logits whose effects are computed at once."""
 
 
+def value_lengths(v: Tensor, w_o: Tensor) -> Tensor:
+    """(h, n): ‖v·W_O‖ of values (g, n, d_v), which heads may share, and w_o (h, d_v, d)."""
+    v = v.repeat_interleave(len(w_o) // len(v), dim=0)
+    squares = w_o @ w_o.transpose(1, 2)  # (h, d_v, d_v)
+    return ((v @ squares) * v).sum(dim=-1).clamp_min(0).sqrt()
+
+
 @dataclass(frozen=True, eq=False)
 class LastLayer:
     """A layer at the last position.
@@ -48,9 +55,7 @@ class LastLayer:
     @cached_property
     def lengths(self) -> Tensor:
         """(h, n): ‖v·W_O‖ of each key."""
-        squares = self.w_o @ self.w_o.transpose(1, 2)  # (h, d_v, d_v)
-        v = self._values
-        return ((v @ squares) * v).sum(dim=-1).clamp_min(0).sqrt()
+        return value_lengths(self._values, self.w_o)
 
     @property
     def size(self) -> Tensor:

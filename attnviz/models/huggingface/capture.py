@@ -296,7 +296,7 @@ def run_and_capture(
             raise LastLayerSeen
 
     def on_call(call: AttentionCall) -> None:
-        at_layer(call.module, lambda layer: _hand_over(call.of(row), layer, handover, proven))
+        at_layer(call.module, lambda layer: hand_over(call.of(row), layer, handover, proven))
 
     def on_output(module: Any, pattern: Tensor) -> None:
         at_layer(module, lambda layer: handover.take_rows(layer, 0, pattern))
@@ -316,7 +316,7 @@ def _capture_written(model: Any, inputs: Mapping[str, Any], handover: Handover, 
     proven = ProvenRows()
 
     def written(layer: int, call: AttentionCall, writing: Writing) -> None:
-        _hand_over(call, layer, handover, proven, writing)
+        hand_over(call, layer, handover, proven, writing)
         if layer == handover.wanted.last_layer:
             raise LastLayerSeen
 
@@ -325,7 +325,7 @@ def _capture_written(model: Any, inputs: Mapping[str, Any], handover: Handover, 
         forward(model.base_model, **inputs)
 
 
-def _hand_over(
+def hand_over(
     call: AttentionCall,
     layer: int,
     handover: Handover,

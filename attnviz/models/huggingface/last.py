@@ -17,11 +17,12 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
 from attnviz.models.contributing import Writing
-from attnviz.models.frozen.last import LastLayer, LastRead
+from attnviz.models.engine import Handover, numbers
+from attnviz.models.frozen.last import LastLayer, LastRead, value_lengths
 from attnviz.models.frozen.layer import NEAR, frozen_norm
 from attnviz.models.huggingface.attention import forward, hooked
 from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.huggingface.capture import ProvenRows
+from attnviz.models.huggingface.capture import ProvenRows, hand_over
 from attnviz.models.huggingface.frozen import (
     AddedBy,
     NormRows,
@@ -32,6 +33,8 @@ from attnviz.models.huggingface.frozen import (
 )
 from attnviz.models.huggingface.layers import LayerParts, first_of, is_norm, parts_of, unknown
 from attnviz.models.huggingface.writing import Writings
+from attnviz.records.capture import Wanted
+from attnviz.records.rests import FindRests
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +55,15 @@ _PLANS: WeakKeyDictionary[nn.Module, tuple[Hashable, LastPlan]] = WeakKeyDiction
 
 @torch.inference_mode(False)
 @torch.no_grad()
-def last_read(model: Any, inputs: Mapping[str, Any], heads_per_layer: Sequence[int]) -> LastRead:
+def last_read(
+    model: Any,
+    inputs: Mapping[str, Any],
+    heads_per_layer: Sequence[int],
+    rests: FindRests | None = None,
+) -> LastRead:
     """Run a model over a text, and record its last position.
+
+    `rests`: is given the lengths of all values, and its rows.
 
     Raises:
         ModelError: a layer adds what its attention gives in another way, or caps its logits.
@@ -64,7 +74,7 @@ def last_read(model: Any, inputs: Mapping[str, Any], heads_per_layer: Sequence[i
         _PLANS[model] = state, plan
     few = "logits_to_keep" in signature(model.forward).parameters
     more: dict[str, Any] = {"logits_to_keep": 1} if few else {}
-    recorder = LastRecorder(model, plan)
+    recorder = LastRecorder(model, plan, rests)
     writings = Writings(model, plan.parts, "self", recorder.written, plan.parts)
     with writings.watched(), hooked(recorder.hooks()):
         logits = forward(model, **inputs, **more).logits[:, -1:]
@@ -103,8 +113,8 @@ def _plan(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> LastPlan:
 class LastRecorder:
     """Hooks that keep the last position of each place that the plan names."""
 
-    def __init__(self, model: Any, plan: LastPlan) -> None:
-        self._model, self._plan, self._proven = model, plan, ProvenRows()
+    def __init__(self, model: Any, plan: LastPlan, rests: FindRests | None) -> None:
+        self._model, self._plan, self._proven, self._rests = model, plan, ProvenRows(), rests
         self._streams: list[Tensor] = []  # what arrives at each layer, and leaves the last one
         self._rows = dict[nn.Module, Tensor]()  # the outputs of projections
         self._norms = dict[nn.Module, tuple[Tensor, Tensor]]()
@@ -133,6 +143,10 @@ class LastRecorder:
         gate = None if writing.gate is None else writing.gate[-1].to(call.v.dtype)
         row = rows[:, 0].to(call.v.dtype, copy=True)
         self._writes[layer] = row, Writing(call.v.clone(), writing.w_o, gate)
+        if self._rests is not None:
+            self._rests.learn(layer, numbers(value_lengths(call.v, writing.w_o)))
+            wanted = Wanted({layer: tuple(range(len(rows)))}, self._rests.queries)
+            hand_over(call, layer, Handover(wanted, self._rests), self._proven)
 
     def read(self, ids: Tensor, logits: Tensor, biases: Mapping[int, Tensor | None]) -> LastRead:
         """What was recorded, of a run over ids (1, n) whose last logits are these (1, 1, V).

@@ -71,6 +71,7 @@ from attnviz.records.images import RawImage, ReadAs
 from attnviz.records.interventions import Interventions, RunConsumer, Site
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
 from attnviz.records.predict import LogitConsumer, LogitRows
+from attnviz.records.rests import FindRests
 from attnviz.records.tokens import GoOn, Sampling, Token
 
 LONGEST = 128
@@ -384,9 +385,9 @@ class CausalLM(OneSequence):
 
     predict = OneSequence._hand_over_logits
 
-    def last(self, ids: Sequence[int]) -> LastRead:
+    def last(self, ids: Sequence[int], rests: FindRests | None = None) -> LastRead:
         with followed(self.model):
-            return last_read(self.model, self.inputs(ids), self.identity.heads_per_layer)
+            return last_read(self.model, self.inputs(ids), self.identity.heads_per_layer, rests)
 
     @torch.inference_mode()
     def intervene(

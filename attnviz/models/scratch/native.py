@@ -45,10 +45,11 @@ from attnviz.models.scratch.runs import freeze_gpt, gpt_record, intervene_native
 from attnviz.models.tokenizer import read_folder
 from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, ModelIdentity, Wanted
-from attnviz.records.heads import Head
+from attnviz.records.heads import Head, by_layer, every_head
 from attnviz.records.interventions import Interventions, RunConsumer, Site, SourceRun
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
 from attnviz.records.predict import LogitConsumer, LogitRows
+from attnviz.records.rests import FindRests
 from attnviz.records.tokens import GoOn, Sampling
 
 
@@ -99,8 +100,7 @@ class NativeModel(LoadedModel):
             hooks = {}
             for layer in wanted.heads:
                 written = HeadsWriting(self.model.h[layer].attn, handover.hook(layer))
-                hooks[f"h.{layer}.attn.v"] = written.v
-                hooks[f"h.{layer}.attn.pattern"] = written.pattern
+                hooks |= {f"h.{layer}.attn.{p}": getattr(written, p) for p in ("v", "pattern")}
         with attached(self.model, hooks):
             return self._hidden(self._ids(ids), layers)
 
@@ -228,14 +228,16 @@ class NativeModel(LoadedModel):
     ) -> FloatArray:
         with torch.inference_mode():
             read = torch.cat([self._ids([*ids, *answer[:-1]]) for ids in prompts])
-            stream = self._hidden(read)[:, -len(answer) :]  # (B, m, d)
-            logits = self.model.logits(self.model.ln_f(stream))  # (B, m, V)
-            return numbers(log_probability(logits, self._ids(answer)[0]))
+            stream = self.model.ln_f(self._hidden(read)[:, -len(answer) :])  # (B, m, d)
+            return numbers(log_probability(self.model.logits(stream), self._ids(answer)[0]))
 
     def freeze(self, ids: Sequence[int]) -> FrozenRun:
         return freeze_gpt(self.model, self._ids(ids))
 
-    def last(self, ids: Sequence[int]) -> LastRead:
+    def last(self, ids: Sequence[int], rests: FindRests | None = None) -> LastRead:
+        if rests is not None:
+            rests.lengths, heads = self.value_norms(ids), every_head(self.identity.heads_per_layer)
+            self.run(ids, Wanted(by_layer(heads), rests.queries), rests)
         return last_of(self.freeze(ids))
 
     def record(
@@ -245,10 +247,8 @@ class NativeModel(LoadedModel):
 
 
 LAYER_POINTS = ("q", "k", "pattern", "z")
-HELD = 1 << 24
-"""Weights of a layer to hold at most, until it is known which of them are wanted again."""
-AGAIN_ROWS = 256
-"""Rows of one head to compute at a time, where they were not held."""
+HELD = 1 << 24  # weights of a layer, until it is known which of them are wanted again
+AGAIN_ROWS = 256  # of one head to compute at a time, where they were not held
 
 
 class _AllLayersRead(Exception):
