@@ -18,7 +18,7 @@ from attnviz.kit.choose import plan_capture
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare, prepare_tokens, side_of
 from attnviz.records.apply import exhibit_of
 from attnviz.records.capture import VALUE_NORMS, Capture, FloatArray, PatternBlock
-from attnviz.records.exhibit import Choice, whole_map
+from attnviz.records.exhibit import LITTLE_LEFT, Choice, whole_map
 from attnviz.records.heads import Head, choose_heads
 from attnviz.records.metrics import (
     IMAGE_METRICS,
@@ -135,6 +135,9 @@ def _score_maps(captured: Capture, transforms: Transforms) -> Scored:
         assert head_map.head is not None
         score.dropped = head_map.dropped
         weights = head_map.shares[list(exhibit.queries)]
+        if head_map.left is not None:  # what is left of a row is not made more than it is
+            little = head_map.left[list(exhibit.queries)] < LITTLE_LEFT
+            weights[little & ~little.all()] = 0
         sums = weights.sum(axis=1)
         # where a key was left out, a query may attend to nothing else
         some = sums > 0 if exhibit.dropped and sums.any() else np.ones(len(sums), np.bool_)

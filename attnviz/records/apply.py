@@ -73,6 +73,13 @@ def without_keys(head_map: HeadMap, keys: Sequence[int]) -> HeadMap:
     return replace(head_map, weights=scaled, dropped=tuple(keys), left=left)
 
 
+def _rescaled(head_map: HeadMap) -> HeadMap:
+    """A map whose rows hold the shares that were left of each, rescaled like `without_keys`."""
+    left: FloatArray = head_map.weights.sum(axis=1)
+    scale = np.where((left < LITTLE_LEFT), 1, left)[:, None]
+    return replace(head_map, weights=(head_map.weights / scale).astype(np.float32), left=left)
+
+
 # Tokens merged to characters or words: the patterns between what a person reads.
 #
 # Attention to a merged key is the sum over its pieces, attention from a merged query the
@@ -300,7 +307,12 @@ def exhibit_of(
         exhibit = _without_keys(exhibit, transforms, between)
     if transforms.reduce is not None:
         over = transforms.over or "all"
-        maps = reduce_maps(_head_maps(exhibit), transforms.reduce, over)
+        maps = _head_maps(exhibit)
+        if transforms.reduce == "mean" and exhibit.dropped:  # of rows before they were rescaled
+            whole = [replace(each, weights=each.unscaled, left=None) for each in maps]
+            maps = tuple(map(_rescaled, reduce_maps(whole, "mean", over)))
+        else:
+            maps = reduce_maps(maps, transforms.reduce, over)
         exhibit = _with(exhibit, maps, Reduced(transforms.reduce, over))
     return with_whole_images(exhibit, "patches") if transforms.mean_patches else exhibit
 

@@ -69,6 +69,14 @@ class HeadMap(HeadPlace):
     weights: FloatArray = field(kw_only=True)
 
     @property
+    def unscaled(self) -> FloatArray:
+        """The weights before rows without dropped keys were rescaled."""
+        if self.left is None:
+            return self.weights
+        scale = np.where(self.left < LITTLE_LEFT, np.float32(1), self.left)[:, None]
+        return np.asarray(self.weights * scale, np.float32)
+
+    @property
     def shares(self) -> FloatArray:
         """The weights, of rows without dropped keys as shares of what is left."""
         if self.left is None:

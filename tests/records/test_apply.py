@@ -84,6 +84,22 @@ def test_every_head_is_without_the_keys_that_it_rests_on() -> None:
     assert alone.keys == (1, *range(3, 9))
 
 
+def test_a_mean_over_heads_is_that_of_rows_before_they_were_rescaled() -> None:
+    capture = resting()
+    reduced = exhibit_of(
+        capture, Choice(capture.heads), Transforms(drop_sink=True, reduce="mean", over="heads")
+    )
+    (found,) = reduced.maps
+    assert isinstance(found, HeadMap)
+    first, second = (capture.weights(Head(0, head)).astype(np.float64) for head in (0, 1))
+    first[:, 0], second[:, [0, 2]] = 0, 0
+    mean = (first + second) / 2
+    left = mean.sum(axis=1)
+    expected = mean / np.where(left < 0.2, 1, left)[:, None]
+    np.testing.assert_allclose(found.weights, expected, atol=1e-6)
+    np.testing.assert_allclose(found.left, left, atol=1e-6)
+
+
 def test_rests_that_a_capture_holds_are_dropped_and_those_of_merged_tokens() -> None:
     capture = resting()
     held = np.zeros((1, 2, 9), np.float32)
