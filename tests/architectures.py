@@ -15,7 +15,7 @@ from transformers.models import gptj
 from attnviz.models.huggingface.model import CausalLM, HuggingFaceModel
 from attnviz.records.capture import Kind, ModelIdentity
 from attnviz.records.heads import ModelCard
-from tests.conftest import bytes_tokenizer
+from tests.conftest import bytes_tokenizer, loaded_once
 
 BEFORE_5_24 = not hasattr(gptj.modeling_gptj, "eager_attention_forward")
 """Whether GPT-J and CodeGen keep their attention to themselves, as they did until then."""
@@ -155,7 +155,7 @@ def folders_of(models: Mapping[str, Tiny], folder: Path) -> Callable[[str], Path
         with torch.no_grad():
             for parameter in built.parameters():
                 parameter.normal_(std=0.3)
-        return save_over_bytes(folder / name, built)
+        return loaded_once(save_over_bytes(folder / name, built))
 
     return made
 

@@ -74,14 +74,24 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch, cache: Path) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+KEPT = {*BUNDLED}
+"""The models, by name or folder, that no test changes."""
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _bundled_models_are_loaded_once() -> Iterator[None]:
+def _models_that_stay_are_loaded_once() -> Iterator[None]:
     """For the command line, which leaves them as they were; to load one takes longer than to run it
     on a short text. Python's `load_model` is another name of the same function."""
     read, kept = prepare.load_model, functools.cache(prepare.load_model)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prepare, "load_model", lambda at: (kept if at.name in BUNDLED else read)(at))
+        patch.setattr(prepare, "load_model", lambda at: (kept if at.name in KEPT else read)(at))
         yield
+
+
+def loaded_once(folder: Path) -> Path:
+    """The folder of a model that no test changes."""
+    KEPT.add(str(folder))
+    return folder
 
 
 def bytes_tokenizer() -> Tokenizer:
@@ -116,7 +126,15 @@ def gpt2_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that transformers could have saved: a tiny random GPT-2 over bytes."""
     folder = tmp_path_factory.mktemp("gpt2") / "tiny"
     save_checkpoint(folder, tiny_model(), bytes_tokenizer())
-    return folder
+    return loaded_once(folder)
+
+
+@pytest.fixture(scope="session")
+def llava_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny LLaVA, which crops the middle of an image to 8 × 8 tokens."""
+    from tests.vision.zoo import species  # it takes seconds to import
+
+    return loaded_once(species("llava").make(tmp_path_factory.mktemp("llava") / "llava"))
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from attnviz.records.heads import Head
 from attnviz.records.sounds import path_shares
 from attnviz.records.speech import SpokenWord, aligned, lost_letters
 from attnviz.records.tokens import PADDING
-from tests.conftest import Run
+from tests.conftest import Run, loaded_once
 from tests.speech.zoo import RATE, SPECIAL, WINDOW, as_wav, named, spoken_tokenizer, syllables
 
 SAID = "the cat sat"
@@ -28,7 +28,7 @@ SAID = "the cat sat"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return named("whisper").make(tmp_path_factory.mktemp("whisper"))
+    return loaded_once(named("whisper").make(tmp_path_factory.mktemp("whisper")))
 
 
 def diagonal(rows: int, frames: int, wide: int = 1) -> NDArray[np.float32]:

@@ -16,7 +16,7 @@ from attnviz.errors import ExitStatus
 from attnviz.models.catalog import Source, load
 from attnviz.records.heads import Head
 from tests.builtin import FOLDER, HEADS, NAMED
-from tests.conftest import Run, bytes_tokenizer
+from tests.conftest import Run, bytes_tokenizer, loaded_once
 from tests.factories import make_capture
 from tests.reading import head_of, on_one_line, rows_in
 
@@ -190,7 +190,7 @@ def bert_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     BertModel(config).save_pretrained(folder)
     bytes_tokenizer().save(str(folder / "tokenizer.json"))
-    return folder
+    return loaded_once(folder)
 
 
 def test_models_that_look_other_ways_are_not_compared(run: Run, bert_folder: Path) -> None:

@@ -16,7 +16,7 @@ from attnviz.models.catalog import Source
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head, every_head
 from attnviz.records.images import RawImage
-from tests.conftest import Run
+from tests.conftest import Run, loaded_once
 from tests.vision.encoders import encoder
 
 FINE = {"size": {"height": 48, "width": 48}}
@@ -24,13 +24,13 @@ FINE = {"size": {"height": 48, "width": 48}}
 
 @pytest.fixture(scope="module")
 def coarse(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return str(encoder("vit").make(tmp_path_factory.mktemp("models") / "coarse"))
+    return str(loaded_once(encoder("vit").make(tmp_path_factory.mktemp("models") / "coarse")))
 
 
 @pytest.fixture(scope="module")
 def fine(tmp_path_factory: pytest.TempPathFactory) -> str:
     made = replace(encoder("vit"), images=FINE, more={"image_size": 48})
-    return str(made.make(tmp_path_factory.mktemp("models") / "fine", seed=1))
+    return str(loaded_once(made.make(tmp_path_factory.mktemp("models") / "fine", seed=1)))
 
 
 @pytest.fixture(scope="module")

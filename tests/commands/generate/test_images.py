@@ -1,6 +1,7 @@
 """Answers about images: each image is one segment, and what words attended to is laid over it."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from transformers import AutoModelForImageTextToText
 
 import attnviz
 from attnviz.errors import AttnvizError, ExitStatus
-from tests.conftest import Run, slow
+from tests.conftest import Run, loaded_once, slow
 from tests.reading import rows_in
 from tests.vision.zoo import processed, processor, species
 
@@ -48,14 +49,14 @@ def folder(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Folder:
     image = made / "a.png"
     pixels = np.random.default_rng(0).integers(0, 256, (70, 150, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(image)
-    return Folder(sighted.make(made / "model"), image, sighted.place)
+    return Folder(loaded_once(sighted.make(made / "model")), image, sighted.place)
 
 
 @pytest.fixture
-def llava(tmp_path: Path) -> Folder:
+def llava(llava_folder: Path, tmp_path: Path) -> Folder:
     image = tmp_path / "a.png"
     Image.new("RGB", (40, 30), "red").save(image)
-    return Folder(species("llava").make(tmp_path / "model"), image, "<image>")
+    return Folder(llava_folder, image, "<image>")
 
 
 def test_the_answer_and_its_shares_are_those_of_transformers(folder: Folder) -> None:
@@ -170,7 +171,8 @@ def test_a_model_of_text_takes_no_image(llava: Folder) -> None:
         attnviz.generate("the dog was", target=" red").figure(view="image")
 
 
-def test_a_template_that_leaves_images_out_is_refused(llava: Folder) -> None:
+def test_a_template_that_leaves_images_out_is_refused(llava: Folder, tmp_path: Path) -> None:
+    llava = replace(llava, path=shutil.copytree(llava.path, tmp_path / "model"))
     template = "{% for m in messages %}{% for p in m.content %}{{ p.text }}{% endfor %}{% endfor %}"
     (llava.path / "chat_template.jinja").write_text(template)
     with pytest.raises(AttnvizError, match="makes 0 places for 1 image"):

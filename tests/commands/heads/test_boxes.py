@@ -34,8 +34,8 @@ BOX = (14, 28, 42, 42)  # two tokens, of row 2
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return species("llava").make(tmp_path_factory.mktemp("llava"))
+def folder(llava_folder: Path) -> Path:
+    return llava_folder
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from attnviz.records.images import ImageView, Patch, RawImage, SeenImage
 from attnviz.records.metrics import IMAGE_METRICS
 from attnviz.records.patches import MeasurePatches
 from attnviz.records.tokens import Token
-from tests.conftest import Run
+from tests.conftest import Run, loaded_once
 from tests.vision.encoders import encoder
 
 ROWS, COLUMNS = 3, 5
@@ -126,7 +126,8 @@ def test_distances_are_counted_in_patches_and_none_is_one_to_itself() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return encoder("dinov2_with_registers").make(tmp_path_factory.mktemp("model") / "dino")
+    made = encoder("dinov2_with_registers").make(tmp_path_factory.mktemp("model") / "dino")
+    return loaded_once(made)
 
 
 @pytest.fixture(scope="module")

@@ -24,8 +24,8 @@ def noise(path: Path, seed: int, width: int = SIDE, height: int = SIDE) -> Path:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return species("llava").make(tmp_path_factory.mktemp("llava"))
+def folder(llava_folder: Path) -> Path:
+    return llava_folder
 
 
 @pytest.fixture

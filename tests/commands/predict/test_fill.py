@@ -22,7 +22,7 @@ from transformers import (
 
 import attnviz
 from attnviz.errors import ExitStatus
-from tests.conftest import Run
+from tests.conftest import Run, loaded_once
 from tests.reading import rows_in
 
 WORDS = "the cat sat on a mat and dog ran .".split()
@@ -54,7 +54,7 @@ def folder_of(folder: Path, model: Any, names: tuple[str, str, str]) -> Path:
     )
     tokenizer.save_pretrained(folder)
     model.eval().save_pretrained(folder)
-    return folder
+    return loaded_once(folder)
 
 
 @pytest.fixture(scope="module")

@@ -23,7 +23,7 @@ from attnviz.kit.choose import default_head
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.exhibit import Filters
 from attnviz.records.heads import Head
-from tests.conftest import Run
+from tests.conftest import Run, loaded_once
 from tests.vision.zoo import species
 
 TEXT = "what colour is the circle?"
@@ -31,9 +31,8 @@ SHAPES = ((400, 300), (90, 400))
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A LLaVA, which crops the middle of an image to 8 × 8 tokens."""
-    return species("llava").make(tmp_path_factory.mktemp("llava"))
+def folder(llava_folder: Path) -> Path:
+    return llava_folder
 
 
 @pytest.fixture(scope="module")
@@ -272,7 +271,7 @@ def test_text_models_refuse_an_image(run: Run, images: list[Path]) -> None:
 @pytest.fixture(scope="module")
 def crossed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A Llama 3.2 Vision, whose text has cross-attention to images, and which has a template."""
-    return species("mllama").make(tmp_path_factory.mktemp("mllama"))
+    return loaded_once(species("mllama").make(tmp_path_factory.mktemp("mllama")))
 
 
 @pytest.mark.slow

@@ -16,7 +16,6 @@ import attnviz
 from tests.browsing import Open, until
 from tests.conftest import Run, slow
 from tests.vision.encoders import encoder
-from tests.vision.zoo import species
 
 pytestmark = pytest.mark.slow  # models of images in a browser; test_images.py has their numbers
 
@@ -25,9 +24,8 @@ CAPTION = "document.querySelector('#images figcaption').textContent"
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A LLaVA, which crops the middle of an image to 8 × 8 tokens."""
-    return species("llava").make(tmp_path_factory.mktemp("llava"))
+def folder(llava_folder: Path) -> Path:
+    return llava_folder
 
 
 @pytest.fixture(scope="module")
