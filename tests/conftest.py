@@ -30,6 +30,7 @@ from attnviz.errors import ExitStatus
 from attnviz.inputs.text import Stdin
 from attnviz.kit import prepare
 from attnviz.kit.session import Session
+from attnviz.models import chat, rendering
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.placement import BUNDLED
 from attnviz.models.scratch.gpt import GPT
@@ -92,6 +93,23 @@ def loaded_once(folder: Path) -> Path:
     """The folder of a model that no test changes."""
     KEPT.add(str(folder))
     return folder
+
+
+IN_ITS_OWN_PROCESS = chat._in_a_process
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _chats_are_rendered_in_this_process() -> Iterator[None]:
+    """The process of each template takes seconds to start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chat, "_in_a_process", rendering.answer)
+        yield
+
+
+@pytest.fixture
+def own_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chats are rendered in a process of their own, as they are for users."""
+    monkeypatch.setattr(chat, "_in_a_process", IN_ITS_OWN_PROCESS)
 
 
 def bytes_tokenizer() -> Tokenizer:

@@ -16,7 +16,6 @@ from transformers.models.auto import modeling_auto
 import attnviz
 from attnviz.api import Model
 from attnviz.errors import ModelError
-from attnviz.models import chat, rendering
 from attnviz.models.catalog import Source, tokenizer_of
 from tests.ordinary.chats.test_templates import CHATS, rendered, transformers_says
 from tests.ordinary.models import Ordinary, build, older, only_texts
@@ -107,10 +106,7 @@ def test_tokens_are_those_of_transformers(ordinary: Folder) -> None:
 @pytest.mark.parametrize(
     "ordinary", [row for row in EVERY if row.name in TEMPLATES], ids=str, indirect=True
 )
-def test_three_chats_have_the_texts_and_tokens_of_transformers(
-    ordinary: Folder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(chat, "_in_a_process", rendering.answer)
+def test_three_chats_have_the_texts_and_tokens_of_transformers(ordinary: Folder) -> None:
     tokenizer = tokenizer_of(Source(str(ordinary.path)))
     for kind in THREE:
         try:

@@ -17,7 +17,6 @@ from transformers import AutoTokenizer
 from attnviz.errors import ModelError
 from attnviz.inputs.chats import chat_of
 from attnviz.models import chat as models_chat
-from attnviz.models import rendering
 from attnviz.models.folder.config import ModelSizes
 from attnviz.models.tokenizer import load_tokenizer
 from attnviz.records.tokens import TEMPLATE, partition
@@ -132,12 +131,6 @@ def _folder(folder: Path, kind: str) -> Path:
     return folder
 
 
-@pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Render in this process, which is faster; another test is about the child's."""
-    monkeypatch.setattr(models_chat, "_in_a_process", rendering.answer)
-
-
 def transformers_says(tokenizer: Any, chat: dict[str, Any]) -> tuple[str, list[int]]:
     """The text and the tokens of `apply_chat_template`."""
     given = {"add_generation_prompt": True, **chat.get("chat_template_kwargs", {})}
@@ -165,7 +158,6 @@ def attnviz_says(
     return made.text, [token.id for token in tokens], made
 
 
-@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize("of", KINDS)
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_the_texts_and_tokens_of_a_chat_are_those_of_transformers(
@@ -217,7 +209,6 @@ def _beside(folder: Path, *names: str) -> None:
         )
 
 
-@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize(
     ("named", "file", "beside", "plain", "with_tools"),
     [
@@ -255,7 +246,6 @@ def test_of_several_templates_the_one_of_transformers_is_taken(
         assert "the model's template '" in made.notes[0]
 
 
-@pytest.mark.usefixtures("in_process")
 def test_the_older_files_of_special_tokens_take_no_template(folder: Path) -> None:
     (folder / "special_tokens_map.json").write_text('{"eos_token": "</s>"}')
     (folder / "added_tokens.json").write_text('{"<|im_end|>": 2}')
@@ -272,7 +262,6 @@ def test_a_template_that_is_no_text_is_told(folder: Path) -> None:
         rendered(folder, {"messages": TURNS[:1]})
 
 
-@pytest.mark.usefixtures("in_process")
 def test_a_chat_names_its_template(folder: Path) -> None:
     _named(folder, "default", "rag")
     chat = {"messages": [{"role": "user", "content": "hi"}], "chat_template": "rag"}
@@ -281,7 +270,6 @@ def test_a_chat_names_its_template(folder: Path) -> None:
     assert made.notes == ("the chat went through the model's template 'rag'",)
 
 
-@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize(
     ("source", "content", "text", "note"),
     [
@@ -306,7 +294,6 @@ def test_what_a_template_does_to_a_text_is_told(
     assert note in made.notes[-1]
 
 
-@pytest.mark.usefixtures("in_process")
 def test_only_the_parts_that_a_template_hides_have_no_place(folder: Path) -> None:
     source = "{% for m in messages %}<{{ m.content[:3] if loop.first else m.content }}>{% endfor %}"
     (folder / "chat_template.jinja").write_text(source)
@@ -318,7 +305,6 @@ def test_only_the_parts_that_a_template_hides_have_no_place(folder: Path) -> Non
     }
 
 
-@pytest.mark.usefixtures("in_process")
 @pytest.mark.parametrize("name", ["qwen3", "hermes_tools", "mistral", "llama3", "granite"])
 def test_a_tool_and_a_call_are_whole_objects(folder: Path, name: str) -> None:
     shutil.copy(Path(__file__).parent / f"{name}.jinja", folder / "chat_template.jinja")
@@ -334,7 +320,6 @@ def test_a_tool_and_a_call_are_whole_objects(folder: Path, name: str) -> None:
     assert CALL["function"]["arguments"] in call.values()
 
 
-@pytest.mark.usefixtures("in_process")
 def test_the_thinking_that_a_template_leaves_out_is_told(folder: Path) -> None:
     shutil.copy(Path(__file__).parent / "qwen3.jinja", folder / "chat_template.jinja")
     thought = {"role": "assistant", "content": "<think>\nhm\n</think>\n\nSo."}
@@ -346,7 +331,7 @@ def test_the_thinking_that_a_template_leaves_out_is_told(folder: Path) -> None:
     assert (told["assistant 1"], told["thinking 2"], told["assistant 2"]) == ("So.", "hm", "So.")
 
 
-def test_every_rendering_of_a_chat_is_at_the_same_moment(folder: Path) -> None:
+def test_every_rendering_of_a_chat_is_at_the_same_moment(own_process: None, folder: Path) -> None:
     source = "{{ strftime_now('%f') }} {{ messages[0].content }} {{ range(99999) | random }}"
     (folder / "chat_template.jinja").write_text(source)
     made = rendered(folder, [{"role": "user", "content": "you"}])
@@ -363,7 +348,7 @@ def test_every_rendering_of_a_chat_is_at_the_same_moment(folder: Path) -> None:
     ],
 )
 def test_a_template_takes_no_more_than_its_time_and_memory(
-    folder: Path, source: str, sentence: str
+    own_process: None, folder: Path, source: str, sentence: str
 ) -> None:
     (folder / "chat_template.jinja").write_text(source)
     chat = chat_of([{"role": "user", "content": "you"}], "the chat")
@@ -381,7 +366,7 @@ def test_a_template_takes_no_more_than_its_time_and_memory(
 
 
 def test_chats_of_one_template_are_rendered_in_one_process_and_a_failed_one_is_replaced(
-    folder: Path,
+    own_process: None, folder: Path
 ) -> None:
     loops = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
     source = f"{{% if messages[0].content == 'long' %}}{loops}{{% endif %}}"
