@@ -11,6 +11,7 @@ from tokenizers import Tokenizer, normalizers
 
 import attnviz
 from attnviz.commands.generate import answer as answers
+from attnviz.commands.generate import check
 from attnviz.commands.generate import run as run_module
 from attnviz.commands.generate.answer import repeats
 from attnviz.commands.generate.run import Writing, answering
@@ -416,8 +417,11 @@ def test_the_largest_weights_of_several_heads_are_scaled_to_sum_to_1(run: Run) -
     assert "there is one" in run("generate", PROMPT, "--reduce", "max").err  # one retrieval head
 
 
-def test_a_segment_that_was_cut_away_is_not_deleted(run: Run) -> None:
-    prompt = "the cat sat on the mat . " * 60 + "the murderer was"
+def test_a_segment_that_was_cut_away_is_not_deleted(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check, "MOST_OWN", 16)
+    prompt = "a door . " + ("the cat sat on the mat " * 21 + ". ") * 2 + "the murderer was"
     options = ("--max-new-tokens", "2", "--truncate", "left", "--check", "-f", "jsonl")
     ended = run("generate", prompt, *options)
     assert "tokens are left out to fit the model's context" in ended.err

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from tokenizers import Tokenizer, models, pre_tokenizers
@@ -277,6 +277,7 @@ def record_of(values: NDArray[np.float64], windows: Sequence[tuple[int, int, int
     return Record(**made)
 
 
+@settings(max_examples=30)
 @given(
     st.lists(st.lists(st.floats(0, 1), max_size=5), min_size=1, max_size=6),
     st.randoms(use_true_random=False),

@@ -54,8 +54,8 @@ def plan_of(corpus: Path, out: Path, **more: object) -> ScanPlan:
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> Path:
-    """Documents of one sentence to two hundred, and a field beside the text."""
-    return in_lines(tmp_path / "mixed.jsonl", texts([1] * 60 + [5] * 20 + [200] * 2))
+    """Documents of one sentence to sixty, and a field beside the text."""
+    return in_lines(tmp_path / "mixed.jsonl", texts([1] * 60 + [5] * 20 + [60] * 2))
 
 
 def test_documents_windows_and_tokens_are_near_those_of_the_scan(

@@ -54,7 +54,7 @@ def model() -> LoadedModel:
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = "the red fox saw a blue creature in the old house . Tom ran and Anna sat on it".split()
     draw = random.Random(0)
-    lines = (" ".join(draw.choices(words, k=draw.randrange(1, 30))) for _ in range(90))
+    lines = (" ".join(draw.choices(words, k=draw.randrange(1, 30))) for _ in range(45))
     path = tmp_path_factory.mktemp("corpus") / "texts.txt"
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -171,7 +171,7 @@ def test_a_table_that_is_lost_later_is_made_again_to_the_same_bytes(
     assert scanned(corpus, tmp_path / "out", model) == whole == tables(kept)
 
 
-@settings(max_examples=15)  # each counts up to seven shards
+@settings(max_examples=6)  # each counts up to seven shards
 @given(st.randoms(use_true_random=False), st.integers(1, 6), st.booleans())
 def test_the_windows_that_are_chosen_in_the_end_are_kept_in_whatever_order_shards_come(
     model: LoadedModel, draw: random.Random, shards: int, sample: bool

@@ -192,9 +192,7 @@ def test_a_ray_cluster_that_loses_a_node_gives_the_same_bytes(
     assert contents(tmp_path / "out") == whole
 
 
-def test_parts_are_merged_to_the_same_result(
-    run: Run, texts: Path, whole: dict[str, bytes], tmp_path: Path
-) -> None:
+def test_parts_are_merged_to_the_same_result(run: Run, texts: Path, tmp_path: Path) -> None:
     out = str(tmp_path / "out")
     # by the command, whose shards are larger
     given = ("--split", "line", "-o", out)
