@@ -31,7 +31,7 @@ COMMANDS = (
 LONG = pytest.mark.slow
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(5000, marks=LONG)])
+@pytest.mark.parametrize("count", [70, pytest.param(5000, marks=LONG)])
 def test_a_folder_changed_at_random_gives_an_answer_or_one_sentence(
     run: Run, gpt2_folder: Path, tmp_path: Path, count: int
 ) -> None:
@@ -54,7 +54,7 @@ def test_a_folder_changed_at_random_gives_an_answer_or_one_sentence(
     assert ends["OK"] < count
 
 
-@pytest.mark.parametrize("count", [200, pytest.param(2000, marks=LONG)])
+@pytest.mark.parametrize("count", [70, pytest.param(2000, marks=LONG)])
 def test_a_capture_changed_at_random_gives_an_answer_or_one_sentence(
     run: Run, tmp_path: Path, count: int
 ) -> None:
@@ -71,7 +71,7 @@ def test_a_capture_changed_at_random_gives_an_answer_or_one_sentence(
     assert ends["OK"] < count
 
 
-@pytest.mark.parametrize("count", [150, pytest.param(3000, marks=LONG)])
+@pytest.mark.parametrize("count", [60, pytest.param(3000, marks=LONG)])
 def test_any_text_with_any_options_gives_an_answer_or_one_sentence(
     run: Run, gpt2_folder: Path, count: int
 ) -> None:
