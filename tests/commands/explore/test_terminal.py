@@ -109,16 +109,16 @@ def _own(terminal: int) -> None:
     fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
 
 
-def test_q_leaves_the_terminal_as_it_was(tmp_path: Path, capture_file: str) -> None:
-    ended = in_terminal(tmp_path, capture_file)
+def test_a_capture_is_explored_in_true_colours_without_torch_and_q_leaves_all_as_it_was(
+    tmp_path: Path, capture_file: str
+) -> None:
+    ended = in_terminal(tmp_path, capture_file, COLORTERM="truecolor")
     assert ended.status == ExitStatus.OK
     assert ended.restored
     assert LEAVE_SCREEN in ended.drawn
     assert ended.drawn.rfind(SHOW_CURSOR) > ended.drawn.rfind(b"heads: top")
-
-
-def test_a_saved_capture_is_explored_without_torch(tmp_path: Path, capture_file: str) -> None:
-    assert in_terminal(tmp_path, capture_file).loaded == []
+    assert ended.loaded == []
+    assert re.search(rb"[34]8;2;", ended.drawn)
 
 
 def test_a_text_is_explored_and_its_page_saved(tmp_path: Path) -> None:
@@ -176,23 +176,22 @@ def test_ctrl_c_leaves_from_wherever_one_is(tmp_path: Path, capture_file: str) -
 @pytest.mark.parametrize(
     ("variables", "there", "not_there"),
     [
-        ({"COLORTERM": "truecolor"}, rb"[34]8;2;", None),
         slow({}, rb"[34]8;5;", rb"[34]8;2;"),  # 256 colours
         slow({"TERM": "xterm"}, rb"\x1b\[[0-9;]*4[0-7]", rb"[34]8;[25];"),  # sixteen
         ({"NO_COLOR": "1"}, rb"\x1b\[", rb"\x1b\[(?:[0-9]+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])[;m]"),
     ],
-    ids=["truecolor", "256", "16", "none"],
+    ids=["256", "16", "none"],
 )
 def test_colours_are_those_that_the_terminal_has(
     tmp_path: Path,
     capture_file: str,
     variables: dict[str, str],
     there: bytes,
-    not_there: bytes | None,
+    not_there: bytes,
 ) -> None:
     drawn = in_terminal(tmp_path, capture_file, **variables).drawn
     assert re.search(there, drawn)
-    assert not_there is None or not re.search(not_there, drawn)
+    assert not re.search(not_there, drawn)
 
 
 @pytest.mark.parametrize("where", ["pattern.PatternPane.lay_out", "app.ExploreApp.action_help"])
