@@ -184,7 +184,7 @@ def test_a_head_that_is_switched_off_moves_the_bars_as_ablate_tells(
     (bar,) = (label for label in labels if label.startswith("fluffy"))
     was, change = re.findall(r"was ([\d.]+), ([−+][\d.]+) nats", bar)[0]
     (effect,) = report.effects
-    assert float(change.replace("−", "-")) == pytest.approx(effect.change, abs=0.0051)
+    assert float(change.replace("−", "-")) == pytest.approx(effect.change.mean, abs=0.0051)
     assert float(was) == pytest.approx(np.exp(report.baseline), abs=SHOWN)
     page.click("#all-on")
     until(page, "before === null")
