@@ -89,13 +89,17 @@ class TextTokenizer:
             self._check_apart(text, pair)
         whole, segments = (text, (None,)) if pair is None else (f"{text}\n{pair}", SEGMENTS)
         types = encoding.type_ids if self.types and pair is not None else repeat(0)
-        tokens = list[Token]()
+        tokens, places = (
+            list[Token](),
+            encoding.offsets,
+        )  # each of these is made anew when it is read
+        marks, sequences = encoding.special_tokens_mask, encoding.sequence_ids
         for n, (id_, kind) in enumerate(zip(encoding.ids, types, strict=False)):
-            if encoding.special_tokens_mask[n]:
+            if marks[n]:
                 tokens.append(Token(0, id_, "", 0, 0, True, name=self._name(id_), type=kind))
                 continue
-            of = encoding.sequence_ids[n] or 0
-            start, end = (place + of * (len(text) + 1) for place in encoding.offsets[n])
+            of = sequences[n] or 0
+            start, end = (place + of * (len(text) + 1) for place in places[n])
             own = Token(0, id_, whole[start:end], start, end, segment=segments[of], type=kind)
             tokens.append(own)
         self._check_known(encoding.ids)

@@ -306,15 +306,18 @@ def exhibit_of(
     if transforms.drop_sink or transforms.drop_keys:
         exhibit = _without_keys(exhibit, transforms, between)
     if transforms.reduce is not None:
-        over = transforms.over or "all"
-        maps = _head_maps(exhibit)
-        if transforms.reduce == "mean" and exhibit.dropped:  # of rows before they were rescaled
-            whole = [replace(each, weights=each.unscaled, left=None) for each in maps]
-            maps = tuple(map(_rescaled, reduce_maps(whole, "mean", over)))
-        else:
-            maps = reduce_maps(maps, transforms.reduce, over)
-        exhibit = _with(exhibit, maps, Reduced(transforms.reduce, over))
+        exhibit = _reduced_maps(exhibit, transforms.reduce, transforms.over or "all")
     return with_whole_images(exhibit, "patches") if transforms.mean_patches else exhibit
+
+
+def _reduced_maps(exhibit: Exhibit, how: How, over: Over) -> Exhibit:
+    maps = _head_maps(exhibit)
+    if how == "mean" and exhibit.dropped:  # of rows before they were rescaled
+        whole = [replace(each, weights=each.unscaled, left=None) for each in maps]
+        reduced = tuple(map(_rescaled, reduce_maps(whole, how, over)))
+    else:
+        reduced = reduce_maps(maps, how, over)
+    return _with(exhibit, reduced, Reduced(how, over))
 
 
 def _with(exhibit: Exhibit, maps: tuple[HeadMap, ...], transform: Transform) -> Exhibit:

@@ -59,7 +59,10 @@ class FindRests:
         self._before = self.shape[1] - self.shape[0] if self.causal else 0  # keys before them
 
     def __call__(self, block: PatternBlock) -> None:
-        self._seen[block.queries - self._before] = True
+        if self._before > 0:  # the rows of an answer, which come all at once
+            self._seen[:] = True
+        else:
+            self._seen[block.queries] = True
         weights, n = block.weights, block.weights.shape[2]
         lengths = lengths_of(self.lengths, block.layer, block.heads, n)  # (heads, n)
         rows = (weights @ lengths[:, :, None])[:, :, 0]  # of each row all that it takes
