@@ -101,17 +101,17 @@ def test_a_head_whose_rows_a_sink_takes_has_no_lookback_ratio() -> None:
     np.testing.assert_allclose(shares.shares[0, 0], 1)
 
 
-def test_a_head_rests_on_a_key_that_most_of_three_rows_so_far_give_much() -> None:
+def test_a_head_rests_on_a_key_that_most_of_five_rows_so_far_give_much() -> None:
     find = FindResting(2, np.array([1, 3]))
-    rows = np.full((4, 2, 5), 0.1, np.float32)
+    rows = np.full((6, 2, 5), 0.1, np.float32)
     rows[:, 0, 1] = 0.5  # of the first head every row
-    rows[:2, 1, 3] = 0.5  # of the second head two of four
+    rows[:3, 1, 3] = 0.5  # of the second head three of six
     rows[:, :, 2] = 0.6  # a key of a document
     rests = [find.of_row(n, [0, 1], row).tolist() for n, row in enumerate(rows)]
     nothing = [[0, 0], [0, 0]]
-    assert rests[:2] == [nothing, nothing]  # two rows are too few to judge by
-    np.testing.assert_allclose(rests[2], [[0.5, 0], [0, 0.1]])
-    np.testing.assert_allclose(rests[3], [[0.5, 0], [0, 0]])
+    assert rests[:4] == [nothing] * 4  # four rows are too few to judge by
+    np.testing.assert_allclose(rests[4], [[0.5, 0], [0, 0.1]])
+    np.testing.assert_allclose(rests[5], [[0.5, 0], [0, 0]])
 
 
 def test_what_rests_is_the_sinks_and_no_share_of_a_segment() -> None:
@@ -136,6 +136,7 @@ def test_rests_of_the_question_are_told_in_rows_and_below_the_table(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unit: str
 ) -> None:
     monkeypatch.setattr(answer, "ALIKE", 0.01)  # the second head attends to all keys alike
+    monkeypatch.setattr(answer, "ASKED", 3)  # of an answer of four tokens
     name = saved(tmp_path / "model", planted(matching=False))
     for document, text in DOCUMENTS.items():
         (tmp_path / f"{document}.txt").write_text(text)
