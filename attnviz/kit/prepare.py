@@ -336,9 +336,7 @@ class Prepared:
 
     def with_lengths(self, captured: Capture) -> Capture:
         """`with_norms`, or the capture itself where the model's values cannot be read."""
-        held = captured.extras.get(VALUE_NORMS)
-        lengths = self.value_lengths() if held is None else held
-        if lengths is None:
+        if VALUE_NORMS in captured.extras or (lengths := self.value_lengths()) is None:
             return captured
         return replace(captured, extras={**captured.extras, VALUE_NORMS: lengths})
 

@@ -75,9 +75,8 @@ def without_keys(head_map: HeadMap, keys: Sequence[int]) -> HeadMap:
 
 def _rescaled(head_map: HeadMap) -> HeadMap:
     """A map whose rows hold the shares that were left of each, rescaled like `without_keys`."""
-    left: FloatArray = head_map.weights.sum(axis=1)
-    scale = np.where((left < LITTLE_LEFT), 1, left)[:, None]
-    return replace(head_map, weights=(head_map.weights / scale).astype(np.float32), left=left)
+    head_map = replace(head_map, left=head_map.weights.sum(axis=1))
+    return replace(head_map, weights=head_map.weights / head_map.scale[:, None])
 
 
 # Tokens merged to characters or words: the patterns between what a person reads.

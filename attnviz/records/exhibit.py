@@ -55,11 +55,13 @@ class HeadPlace:
 
     def before(self, links: "Links") -> FloatArray:
         """The weights of links as they were before rows without dropped keys were rescaled."""
-        if self.left is None:
-            return links.weight
-        left = self.left[links.query]
-        before: FloatArray = np.where(left < LITTLE_LEFT, links.weight, links.weight * left)
-        return before
+        return links.weight if self.left is None else links.weight * self.scale[links.query]
+
+    @property
+    def scale(self) -> FloatArray:
+        """(n_queries): what each row was divided by once dropped keys were gone; 1 of little."""
+        left = np.ones(0) if self.left is None else self.left
+        return np.where(left < LITTLE_LEFT, 1, left).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,10 +73,7 @@ class HeadMap(HeadPlace):
     @property
     def unscaled(self) -> FloatArray:
         """The weights before rows without dropped keys were rescaled."""
-        if self.left is None:
-            return self.weights
-        scale = np.where(self.left < LITTLE_LEFT, np.float32(1), self.left)[:, None]
-        return np.asarray(self.weights * scale, np.float32)
+        return self.weights if self.left is None else self.weights * self.scale[:, None]
 
     @property
     def shares(self) -> FloatArray:

@@ -32,7 +32,7 @@ from attnviz.records.capture import (
 from attnviz.records.exhibit import Choice, Exhibit, HeadMap, links_of, whole_map
 from attnviz.records.heads import Head, every_head
 from attnviz.records.positions import find_positions, last_word
-from attnviz.records.rests import rests_in, with_rests
+from attnviz.records.rests import rests_in
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Merged, Transforms
 
@@ -76,8 +76,7 @@ class Runs:
 
             prepared.run(heads, consume)
             between()
-            captured = with_links(prepared, replace(prepared.empty, layers=keep.layers()))
-            return with_rests(captured)
+            return with_links(prepared, replace(prepared.empty, layers=keep.layers()))
 
     def without(self, text: str, head: Head, between: Between) -> BeforeAfter:
         with self._one:
