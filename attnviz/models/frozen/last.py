@@ -55,7 +55,7 @@ class LastLayer:
     @cached_property
     def lengths(self) -> Tensor:
         """(h, n): ‖v·W_O‖ of each key."""
-        return value_lengths(self._values, self.w_o)
+        return value_lengths(self.v, self.w_o)
 
     @property
     def size(self) -> Tensor:

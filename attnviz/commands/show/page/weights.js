@@ -142,7 +142,7 @@ async function load() {
 }
 
 const weight = (pattern, query, key) => pattern.values[query * pattern.columns + key];
-const full = () => state.sink ? 1 : data.top; // rows sum to 1 once rests are left out
+const full = () => state.sink ? 1 : data.top; // a row sums to 1 at most once rests are left out
 const shown = (value) => !Number.isNaN(value) && value >= state.threshold;
 
 // of the first head that is shown, the mean over queries of the sum over keys
