@@ -5,6 +5,7 @@ Imports are those of files, without what is for type checkers. A room is a file 
 
 import ast
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -162,6 +163,11 @@ def splats() -> int:
     return sum(not name.isupper() for name in packed)
 
 
+def naming(word: str) -> int:
+    """How many files name something that most of the program need not know of, such as images."""
+    return sum(bool(re.search(rf"\b{word}\b", file.read_text(encoding="utf-8"))) for file in FILES)
+
+
 def watched(*arguments: str) -> list[int]:
     """How many modules a command loads, and how many files it enters; see watch.py."""
     with tempfile.TemporaryDirectory() as folder:
@@ -197,6 +203,9 @@ def measures(limits: dict[str, Any]) -> dict[str, int | list[str]]:
         "files that show to PNG enters": watched("show", "a", "-o", "x.png")[1],
         "type names of several files": double_names(),
         "positional splats": splats(),
+        "files that name images": naming("images?"),
+        "files that name sounds": naming("sounds?"),
+        "files that name implicit": naming("implicit"),
     }
 
 
@@ -207,9 +216,11 @@ def main(arguments: list[str]) -> int:
     print(f"{'measure':<32}{'now':>8}{'limit':>8}")
     for name, measure in measures(limits).items():
         now = measure if isinstance(measure, int) else len(measure)
-        limit = limits["limits"][name]
-        beyond |= now > limit
-        print(f"{name:<32}{now:>8,}{limit:>8,}{'  beyond' if now > limit else ''}")
+        limit = limits["limits"].get(name)
+        over = limit is not None and now > limit
+        beyond |= over
+        shown = "-" if limit is None else f"{limit:,}"
+        print(f"{name:<32}{now:>8,}{shown:>8}{'  beyond' if over else ''}")
         if isinstance(measure, list) and measure:
             details += ["", name, *(f"  {each}" for each in measure)]
     graph = sorted(rooms(import_graph(inside=True)).items())
