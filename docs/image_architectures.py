@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from attnviz.records.capture import Kind
-from attnviz.records.images import ImageView
+from attnviz.records.places import ImageView
 from tests.vision import test_encoders
 from tests.vision.beside import MODELS, Beside
 from tests.vision.encoders import ENCODERS, Encoder

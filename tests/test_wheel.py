@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from attnviz.cli import COMMANDS
-from attnviz.inputs.samples import samples
+from attnviz.inputs.given import samples
 from tests.programs import needs
 
 ROOT = Path(__file__).parents[1]

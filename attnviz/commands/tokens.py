@@ -15,6 +15,7 @@ from attnviz.draw.labels import fenced
 from attnviz.draw.terminal.cells import Column, listing
 from attnviz.draw.titles import amount
 from attnviz.errors import readable
+from attnviz.inputs.given import given_of
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import say, text_alone
@@ -24,7 +25,7 @@ from attnviz.kit.result import Form, Result
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source, identity_of, tokenizer_of
 from attnviz.records.capture import Capture, ModelIdentity
-from attnviz.records.images import lie_beside
+from attnviz.records.places import lie_beside
 from attnviz.records.rows import ABSENT, TOKEN, Fields, JsonOutput, placed_fields, placed_of
 from attnviz.records.tokens import Token, current_call
 
@@ -71,7 +72,10 @@ def render(captured: Capture, width: int) -> Iterator[RenderableType]:
 
 
 def _lines(captured: Capture) -> Iterator[tuple[str, ...]]:
-    for _, group in groupby(captured.query_tokens, _image_or_token):
+    def whole(token: Token) -> tuple[int | None, int]:
+        return token.image, 0 if token.inset else token.index
+
+    for _, group in groupby(captured.query_tokens, whole):
         token, *more = group
         place = f"{token.start}:{token.end}" if token.start < token.end else ""
         index, name = str(token.index), fenced(token.quoted)
@@ -81,19 +85,14 @@ def _lines(captured: Capture) -> Iterator[tuple[str, ...]]:
         yield index, str(token.id), name, place, token.segment or ""
 
 
-def _image_or_token(token: Token) -> tuple[int | None, int]:
-    return token.image, token.index if token.image is None else 0
-
-
 def _named(captured: Capture, number: int, tokens: int) -> str:
     """`image 2  64 tokens (8 × 8)`: the tokens of an image."""
     from attnviz.draw.overlay import grids_of
 
     grids = grids_of(captured.images[number]) if captured.images[number].views else ""
-    name = f"image {number + 1}" if len(captured.images) > 1 else "image"
-    beside = lie_beside(captured.images, (token.patch for token in captured.query_tokens))
+    beside = lie_beside(captured.images, captured.query_tokens)
     grids = f" ({grids}{' beside the text' * beside})" * bool(grids)
-    return f"{name}  {amount(tokens, 'token')}{grids}"
+    return f"{captured.inset_name(number)}  {amount(tokens, 'token')}{grids}"
 
 
 def _result(captured: Capture) -> Result[tuple[Token, ...]]:
@@ -144,15 +143,14 @@ def tokens(
     Returns:
         a result whose record are the tokens.
     """
-    from attnviz.kit.values import loaded, pictures_of  # which a text without images needs not
+    from attnviz.kit.values import loaded  # which the name of a model needs not
 
-    pictures = pictures_of(image)
-    options = TextOptions(bos, special, truncate, images=pictures, text_pair=text_pair)
-    if isinstance(model, str | PathLike) and not options.images:
+    options = TextOptions(bos, special, truncate, given=given_of(image), text_pair=text_pair)
+    if isinstance(model, str | PathLike) and not options.given:
         source = Source(fspath(model), quiet=True)
         return _without_images(tokenizer_of(source), identity_of(source), text, options)
     own = loaded(model)._loaded
-    if options.images:
+    if options.given:
         return _result(prepare(own, text, options).empty)
     return _without_images(own.tokenizer, own.identity, text, options)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias, cast
 
 from attnviz.errors import AttnvizError, InputError, UsageError, command_to_install, option
-from attnviz.inputs.samples import SAMPLE, found
+from attnviz.inputs.given import SAMPLE, found
 from attnviz.inputs.text import as_input_error
 
 ContentKind: TypeAlias = Literal["text", "json", "table"]

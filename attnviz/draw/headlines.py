@@ -17,12 +17,11 @@ from attnviz.draw.titles import amount, pane_titles
 from attnviz.errors import Speller, option, readable
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Choice, ChoiceReason, Exhibit, HeadMap, Map
-from attnviz.records.heads import Finding, FoundLink, Habit, NamedHead, Tendency, listed
-from attnviz.records.images import BESIDE
-from attnviz.records.positions import groups_of
+from attnviz.records.heads import ALIGNMENT, Finding, FoundLink, Habit, NamedHead, Tendency, listed
+from attnviz.records.merging import groups_of
+from attnviz.records.places import BESIDE, class_rows
 from attnviz.records.rests import rests_in
-from attnviz.records.sounds import ALIGNMENT
-from attnviz.records.tokens import Token, class_rows
+from attnviz.records.tokens import Token
 
 CHOSEN: Mapping[ChoiceReason, str] = {
     "acts": "chosen automatically",

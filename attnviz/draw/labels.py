@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from attnviz.errors import in_quotes, readable
-from attnviz.records.images import LABEL as PATCH
+from attnviz.records.places import LABEL as PATCH
 from attnviz.records.tokens import SPECIAL_LABEL, Token
 
 

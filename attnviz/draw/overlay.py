@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.errors import UsageError, option, readable
-from attnviz.records.apply import with_whole_images
+from attnviz.records.apply import with_wholes
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, Map, whole_map
-from attnviz.records.images import BESIDE, SeenImage, heat_of, lie_beside, sinks_in
-from attnviz.records.tokens import class_rows
+from attnviz.records.images import heat_of, sinks_in
+from attnviz.records.places import BESIDE, SeenImage, class_rows
 from attnviz.records.transforms import Additions, Relative
 
 NAME_ONE = f"put it before the text, or name a patch: {option('query', '@r3c5')}"
@@ -74,7 +74,7 @@ def panels_of(exhibit: Exhibit) -> list[Panel]:
         raise UsageError(
             "it is not known which pixels the image's tokens stand for", "choose another view"
         )
-    if lie_beside(capture.images, (token.patch for token in capture.key_tokens)):
+    if capture.beside:
         raise UsageError(BESIDE, f"show it with {option('kind', 'cross')}")
     asked = len(exhibit.queries) < len(capture.query_tokens)
     queries = [query for query in exhibit.queries if asked or _reads_images(capture, query)]
@@ -100,13 +100,13 @@ def of_whole_image(exhibit: Exhibit) -> Exhibit:
     if not exhibit.capture.image_alone or len(exhibit.queries) < len(exhibit.capture.query_tokens):
         return exhibit
     rows = class_rows(exhibit.capture.query_tokens)
-    return replace(exhibit, queries=rows) if rows else with_whole_images(exhibit, "patches")
+    return replace(exhibit, queries=rows) if rows else with_wholes(exhibit, "patches")
 
 
 def _reads_images(capture: Capture, query: int) -> bool:
     """Whether a query is a token of text that may attend to an image."""
     tokens = capture.key_tokens[: capture.allowed_count()[query]]
-    return capture.query_tokens[query].image is None and any(t.image is not None for t in tokens)
+    return not capture.query_tokens[query].inset and any(token.inset for token in tokens)
 
 
 def _panel(
@@ -138,7 +138,7 @@ def sinks_of(exhibit: Exhibit, head_map: Map, number: int) -> NDArray[np.bool_]:
     sinks = np.zeros(len(own), np.bool_)
     if capture.image_alone:  # what all of its tokens attend to may be what it is about
         return sinks
-    text = [q for q, token in enumerate(capture.query_tokens) if token.image is None]
+    text = [q for q, token in enumerate(capture.query_tokens) if not token.inset]
     sinks[own] = sinks_in(weights[text][:, own])
     return sinks
 
@@ -233,9 +233,8 @@ def _on_own_tokens(panel: Panel, capture: Capture) -> str:
 
 def image_facts(capture: Capture) -> str:
     """`image of 400 × 300 pixels as 8 × 8 tokens, 25% of it cropped away`."""
-    several = len(capture.images) > 1
-    names = (f"image {n + 1}" if several else "image" for n in range(len(capture.images)))
-    return "; ".join(f"{name} of {size_of(capture, n)}" for n, name in enumerate(names))
+    numbers = range(len(capture.images))
+    return "; ".join(f"{capture.inset_name(n)} of {size_of(capture, n)}" for n in numbers)
 
 
 def size_of(capture: Capture, number: int) -> str:

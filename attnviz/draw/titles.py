@@ -167,8 +167,8 @@ def facts(capture: Capture) -> str:
     else:
         size = amount(len(capture.key_tokens if alone else capture.query_tokens), "token")
     begin = capture.key_tokens[:1] if capture.bos else ()  # which a template may have written
-    timed = any(token.time for token in capture.key_tokens)
-    special = (t for t in capture.key_tokens if t.special and t.image is None and t.time is None)
+    timed = capture.timed
+    special = (t for t in capture.key_tokens if t.special and not t.inset and t.time is None)
     labels = [token.label for token in (*begin, *special)]
     around = _own_tokens([*dict.fromkeys(labels)]) if alone else [*dict.fromkeys(labels)]
     none = "" if alone or timed else " without BOS"

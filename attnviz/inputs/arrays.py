@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from attnviz.errors import UsageError, option, readable
 from attnviz.records.capture import Capture, FloatArray, Kind, LayerPattern, ModelIdentity
 from attnviz.records.heads import Head
-from attnviz.records.images import ImageView, Patch, RawImage, SeenImage
-from attnviz.records.tokens import Span, Token, numbered, with_parts
+from attnviz.records.places import ImageView, Patch, RawImage, SeenImage, Span
+from attnviz.records.tokens import Token, numbered, with_parts
 
 ROUNDED = 0.02
 """How far the sum of a row may lie above 1 in half precision."""

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, TypeGuard
 
 from attnviz.errors import InputError
+from attnviz.inputs.given import found
 from attnviz.inputs.images import picture_of
-from attnviz.inputs.samples import found
 from attnviz.inputs.text import LARGEST, STDIN
-from attnviz.records.images import Box, RawImage
+from attnviz.records.places import Box, RawImage
 
 HINT = 'give {"text": "…", "image": "FILE"} or {"text": "…", "text_pair": "…"} on the line'
 PAIR = "text_pair"

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from attnviz.errors import InputError, option
 from attnviz.inputs.text import opened
 from attnviz.records.capture import Capture, FloatArray, LayerPattern
-from attnviz.records.images import Pixels
+from attnviz.records.places import Pixels
 from attnviz.records.restore import (
     CAPTURE,
     NewerCaptureError,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from attnviz.errors import InputError, UsageError
-from attnviz.inputs.samples import found
-from attnviz.records.images import RawImage
+from attnviz.inputs.given import found
+from attnviz.records.places import RawImage
 
 FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF")
 LARGEST_FILE = 1 << 28

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.inputs.beside import IMAGES, PAIR, check_fields, json_of
 from attnviz.inputs.text import check_encodable, check_not_blank
-from attnviz.records.images import MARK
+from attnviz.records.places import MARK
 from attnviz.records.positions import SECONDS, compiled, is_expression
 from attnviz.records.rows import ABSENT
 from attnviz.records.tokens import RESTS, TAKEN, TEMPLATE, Segment, Slice, partition

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.errors import InputError, UsageError, missing, option
-from attnviz.records.tokens import RawSound, Waveform
+from attnviz.records.places import RawSound, Waveform
 
 SOUNDS = (".wav", ".flac", ".mp3", ".ogg", ".oga", ".opus", ".m4a", ".aac", ".aif", ".aiff")
 """The endings of sound files."""

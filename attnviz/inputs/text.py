@@ -8,13 +8,13 @@ import io
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal, TypeAlias
+from typing import BinaryIO, TypeAlias
 
 from attnviz.errors import InputError, UsageError, option
-from attnviz.inputs.samples import found, place_of
+from attnviz.inputs.given import found, medium_of, place_of
 
 CAPTURE_SUFFIX = ".npz"
 _ADDRESS = re.compile(r"(https?|ftp|file)://\S+", re.IGNORECASE)
@@ -62,8 +62,8 @@ def read_text(
     capture). Without an argument and a file, the text is standard input. One newline at the end
     of a file or of standard input is dropped, as it comes from an editor or `echo`, and so is a
     byte order mark at the start; everything else stays exactly as it is. `alone`: it is the one
-    text of a command, which may come from a file instead. `medium`: an image or a recording is
-    given by an option, with which there may be no text.
+    text of a command, which may come from a file instead. `medium`: an option gives something,
+    with which there may be no text.
     """
     nothing = stdin.stream is None or stdin.is_terminal
     if medium and argument is None and file is None and nothing:
@@ -145,42 +145,6 @@ def _doubt(argument: str, *, alone: bool) -> str | None:
         return None
     meant = option("file", name) if alone else f'"$(cat {shlex.quote(path)})"'
     return f"{argument!r} is taken as the text, and is a file too: did you mean {meant}?"
-
-
-# Files of images and of speech, which stand in the place of a text; their suffix tells them.
-
-Media: TypeAlias = Literal["image", "speech"]
-SUFFIXES: Mapping[Media, tuple[str, ...]] = {
-    "image": (".png", ".jpg", ".jpeg", ".webp", ".gif", ".bmp", ".tif", ".tiff"),
-    "speech": (".wav", ".flac", ".mp3", ".m4a", ".ogg", ".opus", ".aiff", ".aif"),
-}
-GIVEN_AS: Mapping[Media, str] = {"image": "image", "speech": "audio"}
-"""The option that gives a file of each."""
-
-
-def medium_of(text: str) -> Media | None:
-    """What the file holds that a text names; None where it names none, or one of another kind."""
-    path = place_of(text)
-    suffix = os.path.splitext(path)[1].lower()
-    named = (medium for medium, suffixes in SUFFIXES.items() if suffix in suffixes)
-    return next((medium for medium in named if os.path.isfile(path)), None)
-
-
-def check_no_medium(text: str, *, beside: bool = False) -> None:
-    """Check that a text that is to be read as such names no image or sound.
-
-    `beside`: the model reads images beside a text.
-    """
-    match medium_of(text):
-        case "image":
-            raise UsageError(
-                f"{text!r} is an image, and the model reads "
-                + ("images only beside a text" if beside else "text"),
-                f"give it with {option('image')} beside a text, or to a model of images alone",
-            )
-        case "speech":
-            wrong = f"{text!r} is a recording, and a text is read here"
-            raise UsageError(wrong, "use show, heads or align, with a model of speech")
 
 
 # Opening a file that a user named, and the errors if it cannot be read.

@@ -14,24 +14,26 @@ from numpy.typing import NDArray
 
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.kit.choose import (
+    Finder,
     HeadPlan,
     acting_choice,
     bringing_choice,
+    finder_for,
     first_query,
+    moves_are_found,
     plan_heads,
     position_of,
     with_finding,
 )
 from attnviz.kit.intervene import keep_next_tokens
 from attnviz.kit.prepare import HeadOptions, Prepared
-from attnviz.kit.telling import Finder, FindMovingHead, finder_for, moves_are_found
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import RESTS, VALUE_NORMS, Capture, FloatArray
 from attnviz.records.exhibit import Choice, Exhibit
 from attnviz.records.heads import Bringing, Head, every_head
-from attnviz.records.positions import word_groups
+from attnviz.records.merging import word_groups
 from attnviz.records.predict import LogitRows
-from attnviz.records.rests import FindRests, find_rests, with_rests
+from attnviz.records.rests import FindMovingHead, FindRests, find_rests, with_rests
 
 if TYPE_CHECKING:
     from attnviz.models.frozen.last import LastRead
@@ -173,7 +175,7 @@ def bringing(prepared: Prepared, read: "LastRead", rests: FindRests) -> Bringing
 def _kept(prepared: Prepared, rests: FindRests) -> dict[int, NDArray[np.bool_]]:
     """The links that may bring a token, for each layer (h, n)."""
     tokens = prepared.empty.key_tokens
-    keys = np.array([not token.special and token.image is None for token in tokens])
+    keys = np.array([not token.special and not token.inset for token in tokens])
     keys[0], keys[list(word_groups(tokens)[-1])] = False, False
     kept = dict[int, list[NDArray[np.bool_]]]()
     for head in every_head(prepared.model.identity.heads_per_layer):

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from attnviz.builtin.evidence import acts_of, evidence
 from attnviz.errors import UsageError, option
 from attnviz.kit.prepare import HeadOptions
-from attnviz.kit.telling import finder_for
 from attnviz.records.capture import Capture, ModelIdentity
 from attnviz.records.exhibit import Choice, Exhibit, HeadMap, Map, links_of
 from attnviz.records.heads import (
@@ -25,9 +25,13 @@ from attnviz.records.heads import (
     listed,
 )
 from attnviz.records.positions import last_word, one_position
-from attnviz.records.rests import rests_in, rows_of
+from attnviz.records.rests import FindMovingHead, find_rests, rests_in, rows_of
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Relative
+
+if TYPE_CHECKING:
+    from attnviz.records.images import FindSeeingHead
+    from attnviz.records.speech import FindAligningHead
 
 
 @dataclass(frozen=True)
@@ -318,3 +322,30 @@ def _telling(exhibit: Exhibit, head_map: Map) -> list[FoundLink]:
 def position_of(tokens: Sequence[Token], query: str | None) -> int:
     """The position of the query that was named, or of the last word."""
     return last_word(tokens) if query is None else one_position(tokens, query, "query")
+
+
+Finder: TypeAlias = "FindMovingHead | FindSeeingHead | FindAligningHead"
+
+
+def finder_for(empty: Capture) -> Finder:
+    """What finds the head to show, by what the keys are parts of."""
+    if moves_are_found(empty):
+        return FindMovingHead(empty, find_rests(empty))
+    if empty.kind == "cross" and empty.timed:
+        from attnviz.records.speech import FindAligningHead
+
+        return FindAligningHead(empty)
+    from attnviz.records.images import FindSeeingHead
+
+    return FindSeeingHead(empty)
+
+
+def moves_are_found(empty: Capture) -> bool:
+    """Whether the head to show is the one that moves most: where text attends to text alone."""
+    if empty.kind == "cross" and empty.timed:
+        return False
+    if not (empty.images and empty.one_sequence) or empty.beside:
+        return True
+    from attnviz.records.images import FindSeeingHead
+
+    return not FindSeeingHead(empty).rows.any()

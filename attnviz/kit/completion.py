@@ -19,7 +19,7 @@ from typer._completion_shared import _get_shell_name, get_completion_script, ins
 
 from attnviz.draw.glossary import definitions
 from attnviz.errors import AttnvizError, OutputError, UsageError
-from attnviz.inputs.samples import SAMPLE, samples
+from attnviz.inputs.given import SAMPLE, samples
 from attnviz.kit.write import VIEWS
 from attnviz.models.catalog import cached_names, describe
 from attnviz.models.folder.files import CONFIG

@@ -15,7 +15,7 @@ from rich.console import RenderableType
 from attnviz.console import Display, plain_text
 from attnviz.draw.picture.paper import Page, draw_for, page_notes
 from attnviz.errors import UsageError, option
-from attnviz.inputs.samples import place_of
+from attnviz.inputs.given import place_of
 from attnviz.kit.option import OUTPUT
 from attnviz.kit.options import MODEL, Canvas, OutputOptions
 from attnviz.kit.result import Result

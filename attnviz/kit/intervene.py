@@ -16,10 +16,10 @@ from attnviz.kit.prepare import HeadOptions, Prepared, encode, prepare
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
-from attnviz.records.images import RawImage
 from attnviz.records.interventions import ChangedRun, Intervention, Interventions, Site, SourceRun
 from attnviz.records.parts import Part
 from attnviz.records.paths import Paths, Receiver
+from attnviz.records.places import GivenBeside
 from attnviz.records.positions import find_matches
 from attnviz.records.predict import Candidate, KeepNextTokens, LogitRows, NextTokens, Question
 from attnviz.records.tokens import Token
@@ -274,19 +274,19 @@ def aligned(text: Capture, source: Capture, words: Sequence[str]) -> tuple[int |
 
 
 def source_of(
-    ours: Prepared, source: str, words: Sequence[str], images: Sequence[RawImage] = ()
+    ours: Prepared, source: str, words: Sequence[str], given: Sequence[GivenBeside] = ()
 ) -> tuple[Prepared, SourceRun, tuple[int | None, ...]]:
     """The source, its run for the text, and the position in it for each of the text's.
 
-    `images`: those that the source has in the place of the text's, of the same grids; none: the
-    same.
+    `given`: what the source has beside it in the place of what the text has, of the same grids;
+    none: the same.
 
     Raises:
         InputError: it is the text itself, or as `aligned`; or the grids of images differ.
     """
-    images = tuple(images) or ours.options.images
-    theirs = prepare(ours.model, source, replace(ours.options, images=images))
-    pairs = [*zip(ours.options.images, images, strict=False)]
+    options = replace(ours.options, given=tuple(given) or ours.options.given)
+    theirs = prepare(ours.model, source, options)
+    pairs = [*zip(ours.options.pictures, options.pictures, strict=False)]
     alike = all(np.array_equal(a.pixels, b.pixels) for a, b in pairs)
     if ours.ids == theirs.ids and alike:
         raise InputError("the source is the text itself", "give another one")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from attnviz.draw.titles import model_notes, run_notes, strange_note, without_image
 from attnviz.errors import ExitStatus, InputError, RefusedChat, UsageError, option
-from attnviz.inputs.text import GIVEN_AS, Stdin, read_lines, read_text
+from attnviz.inputs.given import MEDIA
+from attnviz.inputs.text import Stdin, read_lines, read_text
 from attnviz.kit import options as g
 from attnviz.kit.deliver import Destination, deliver, deliver_result
 from attnviz.kit.option import Call
@@ -314,7 +315,7 @@ def _to_run(read: str | Path, refusal: str, hint: str) -> str:
 
 
 def _read(session: Session, source: TextIn, *, alone: bool = True) -> str | Path:
-    medium = any(session.value(name) for name in GIVEN_AS.values())
+    medium = any(session.value(each.option) for each in MEDIA.values())
     stdin = session.stdin
     if medium and source == TextIn() and not stdin.is_terminal:  # a pipe may stay open for long
         from attnviz.models.catalog import reads_apart

@@ -30,7 +30,7 @@ from attnviz.models.catalog import Source
 from attnviz.models.placement import Device, DType, Engine, Placement, size_of
 from attnviz.records.capture import PairKind, ShownKind
 from attnviz.records.exhibit import ColorScale, Orient
-from attnviz.records.images import Pixels
+from attnviz.records.places import Pixels
 from attnviz.records.transforms import How, Over
 
 # The headings of help, and what declares an option under each.

@@ -14,14 +14,8 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from attnviz.errors import IdleOption, InputError, ModelError, UsageError, option, readable
-from attnviz.inputs.samples import found
-from attnviz.inputs.text import (
-    SUFFIXES,
-    check_encodable,
-    check_no_medium,
-    check_not_blank,
-    medium_of,
-)
+from attnviz.inputs.given import MEDIA, check_no_medium, found, medium_of, read_given
+from attnviz.inputs.text import check_encodable, check_not_blank
 from attnviz.models.catalog import Source
 from attnviz.models.placement import BUILTIN, Placement, check_room, model_bytes
 from attnviz.records.capture import (
@@ -38,18 +32,10 @@ from attnviz.records.capture import (
     Wanted,
 )
 from attnviz.records.heads import Head, by_layer, every_head
-from attnviz.records.images import RawImage, ReadAs
+from attnviz.records.places import GivenBeside, Media, RawImage, ReadAs
 from attnviz.records.predict import LogitRows, log_softmax
 from attnviz.records.rows import versions_now
-from attnviz.records.tokens import (
-    MASKS,
-    SEGMENTS,
-    RawSound,
-    TextOfIds,
-    Token,
-    current_call,
-    numbered,
-)
+from attnviz.records.tokens import MASKS, SEGMENTS, TextOfIds, Token, current_call, numbered
 from attnviz.records.transforms import Contributions, Implicit, Scores
 
 if TYPE_CHECKING:
@@ -75,10 +61,9 @@ class TextOptions:
         target: what an encoder-decoder is to have written.
         max_memory: how many bytes may be used; None means a share of what is free.
         text_pair: the second text of a pair.
-        images: those that the model reads with the text.
-        matched: whether a text and an image may be compared, by a model that reads each alone.
-        sound: the one that the model reads in place of a text.
-        start: the second of a sound at which the model begins.
+        given: what the model reads beside the text, or in its place.
+        matched: whether a text and what is given may be compared, by a model that reads each alone.
+        start: the second of a recording at which the model begins.
     """
 
     bos: bool | None = None
@@ -87,10 +72,19 @@ class TextOptions:
     target: str | None = None
     max_memory: int | None = None
     text_pair: str | None = None
-    images: tuple[RawImage, ...] = ()
+    given: tuple[GivenBeside, ...] = ()
     matched: bool = False
-    sound: RawSound | None = None
     start: float = 0.0
+
+    @property
+    def media(self) -> set[Media]:
+        """What is given."""
+        return {each.medium for each in self.given}
+
+    @property
+    def pictures(self) -> tuple[RawImage, ...]:
+        """What is given to be seen."""
+        return tuple(each for each in self.given if isinstance(each, RawImage))
 
     def whole(self, text: str) -> str:
         """The text whose slices the tokens are: that of a pair is both, one below the other."""
@@ -119,8 +113,10 @@ ALWAYS_ENCODED = 1 << 20
 """Characters up to which a text is always encoded, so that a message can give its tokens."""
 
 
-def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple[Token, ...]:
-    """All tokens of a text, be they more than the model takes."""
+def encode(
+    tokenizer: "TextTokenizer", text: str, options: TextOptions, *, beside: bool = False
+) -> tuple[Token, ...]:
+    """All tokens of a text, be they more than it takes; `beside`: as `check_no_medium` has it."""
     if not tokenizer.vocab_size:
         raise UsageError("this model reads images alone, and no text", "use a model of text")
     if isinstance(text, TextOfIds):
@@ -134,7 +130,7 @@ def encode(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple
         return text.tokens
     pair, whole = options.text_pair, options.whole(text)
     for each in (text, *(() if pair is None else (pair,))):
-        check_no_medium(each)
+        check_no_medium(each, beside=beside)
         check_not_blank(each, "the text" if each is text else "the second text of the pair")
         check_encodable(each)
     if len(whole) > ALWAYS_ENCODED and len(whole) > tokenizer.context * tokenizer.longest:
@@ -351,24 +347,18 @@ class Prepared:
 def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
     """Make a text fit for a model, or the name of a file for one that reads no text."""
     model = side_of(model, text, options)
-    if model.reads != "text" and not (model.matches and text and options.images):
+    if model.reads != "text" and not (model.matches and text and "image" in options.media):
         text, options = _without_text(model, text, options)
-    if options.sound is not None:
-        return _prepared_with_sound(model, options)
-    if options.start:
+    if options.start and "speech" not in options.media:
         raise IdleOption(f"{option('start')} is a second of a sound", "leave it out")
-    if options.images:
-        return _prepared_with_images(model, text, options)
-    if model.kind != "self" and model.reads_images:
-        what = "to" if model.kind == "cross" else "within"
-        raise UsageError(
-            f"{option('kind', model.kind)} of {model.identity.name} is its attention {what} images",
-            f"give one with {option('image')}",
-        )
-    check_no_medium(text, beside=model.reads_images)
+    if options.given:
+        return _prepared_with_given(model, text, options)
+    model.check_alone()
     text, options = as_read(model.tokenizer, text, options)
     tokens, left_out = fit(
-        encode(model.tokenizer, text, options), model.tokenizer.context, options.truncate
+        encode(model.tokenizer, text, options, beside=model.reads_images),
+        model.tokenizer.context,
+        options.truncate,
     )
     model, text = model.of_pair(tokens), options.whole(text)
     written, target = target_of(model, tokens, options.target)
@@ -382,93 +372,80 @@ def side_of(model: "LoadedModel", text: str, options: TextOptions) -> "LoadedMod
     """The model, or its side that reads an image alone where one is given."""
     if model.sight is None:
         return model
-    if options.images and text and options.matched and not model.sight.matches:
+    seen = "image" in options.media
+    if seen and text and options.matched and not model.sight.matches:
         raise UsageError(
             f"what patches add to a text is told of CLIP, and {model.identity.name} pools its "
             "patches in another way",
             "give a text or an image, each by itself",
         )
-    if options.images and text and not options.matched:
+    if seen and text and not options.matched:
         raise UsageError(
             f"{model.identity.name} reads a text or an image, each by itself", "give one of them"
         )
-    return model.sight if options.images or medium_of(text) == "image" else model
+    return model.sight if seen or medium_of(text) == "image" else model
 
 
 def _without_text(model: "LoadedModel", text: str, options: TextOptions) -> tuple[str, TextOptions]:
     """What a model is given that reads no text: the file that a text names, or an option gives."""
-    from attnviz.inputs.images import read_picture
-    from attnviz.inputs.sounds import read_sound
-
-    for name in ("bos", "special", "text_pair"):
-        if getattr(options, name) or (name == "bos" and options.bos is not None):
+    assert model.reads != "text"
+    name, own = model.identity.name, MEDIA[model.reads]
+    for each in ("bos", "special", "text_pair"):
+        if getattr(options, each) or (each == "bos" and options.bos is not None):
             raise IdleOption(
-                f"{option(name)} is about a text, and {model.identity.name} reads none",
-                "leave it out",
+                f"{option(each)} is about a text, and {name} reads none", "leave it out"
             )
-    of_speech, images = model.reads == "speech", bool(options.images)
-    named = model.reads != "text" and found(Path(text)).suffix.lower() in SUFFIXES[model.reads]
-    own = images != of_speech and (options.sound is not None) == of_speech
-    if own and not text:
+    named = found(Path(text)).suffix.lower() in own.suffixes
+    is_given = options.media == {model.reads}
+    if is_given and not text:
         return "", options
-    if named and own:
+    if named and is_given:
         raise UsageError(
-            f"{model.identity.name} reads one {'sound' if of_speech else 'image'} at a time, and "
-            f"{text!r} is another one",
-            f"leave {option('audio' if of_speech else 'image')} out",
+            f"{name} reads one {own.one} at a time, and {text!r} is another one",
+            f"leave {option(own.option)} out",
         )
-    if not named or images or options.sound is not None:
-        what = "speech" if of_speech else "images"
-        other = {"image": "image", "speech": "recording", None: "text"}[medium_of(text)]
-        other = "recording" if options.sound and not of_speech else other
-        other = "image" if images and of_speech else other
-        hint = "give it a file alone"
-        if own and other == "text":
-            writes = model.kind in ("cross", "decoder") and options.target is None
-            hint = f"give what is said as {option('target')}" if writes else "leave the text out"
-        raise UsageError(f"{model.identity.name} reads {what} alone, and no {other}", hint)
-    if of_speech:
-        return "", replace(options, sound=read_sound(Path(text), options.start))
-    return "", replace(options, images=(read_picture(Path(text)),))
+    if named and not options.given:
+        start = (options.start,) if model.reads == "speech" else ()
+        return "", replace(options, given=(read_given(model.reads, Path(text), *start),))
+    others = [*(options.media - {model.reads}), medium_of(text)]
+    other = MEDIA[others[0]].other if others[0] else "text"
+    hint = "give it a file alone"
+    if is_given and other == "text":
+        writes = model.kind in ("cross", "decoder") and options.target is None
+        hint = f"give what is said as {option('target')}" if writes else "leave the text out"
+    raise UsageError(f"{name} reads {own.alone} alone, and no {other}", hint)
 
 
 def check_uncut(options: TextOptions) -> None:
-    """Refuse to cut a text with images, or a sound."""
+    """Refuse to cut what is no text, or has something beside it."""
     if options.truncate is not None:
         raise IdleOption(f"{option('truncate')} cuts a text, and no image or sound", "leave it out")
 
 
-def _prepared_with_images(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
-    """The same of a text with images, which is never cut."""
+def _prepared_with_given(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
+    """The same of what is given beside a text, or in its place; none of it is ever cut."""
     check_uncut(options)
-    if options.text_pair is not None:
+    listens = "speech" in options.media
+    if options.text_pair is not None and not listens:
         raise UsageError(f"{option('text_pair')} is beside a text alone", "leave the image out")
-    if options.target is not None:
+    if options.target is not None and not listens:
         raise UsageError(
             f"{option('target')} is the output of an encoder-decoder, and {model.identity.name} "
             "is none",
             "leave it out",
         )
-    if model.reads == "text":
+    if model.reads == "text" and not listens:
         model.check_sees()
         check_not_blank(text, "the text")
     check_encodable(text)
-    seen = model.see(text, options.images, ReadAs(options.bos, options.special))
-    written = seen.text if seen.model.kind == "cross" else ""  # its tokens are the queries
-    prepared = _prepared(seen.model, seen.text, seen.tokens, written, (), options, seen.keys)
-    transforms = (*prepared.empty.transforms, *seen.transforms)
-    empty = replace(prepared.empty, images=seen.images, transforms=transforms)
+    read = model.read(text, options.given, ReadAs(options.bos, options.special))
+    attends = read.text if read.model.kind == "cross" else ""
+    writes = target_of(read.model, read.tokens, options.target) if listens else (attends, ())
+    written, target = writes
+    prepared = _prepared(read.model, read.text, read.tokens, written, target, options, read.keys)
+    transforms = (*prepared.empty.transforms, *read.transforms)
+    empty = replace(prepared.empty, images=read.images, sound=read.sound, transforms=transforms)
     return replace(prepared, empty=empty)
-
-
-def _prepared_with_sound(model: "LoadedModel", options: TextOptions) -> Prepared:
-    """The same of a sound: its frames, and what the model writes of it."""
-    assert options.sound is not None
-    check_uncut(options)
-    heard = model.hear(options.sound)
-    written, target = target_of(heard.model, heard.frames, options.target)
-    prepared = _prepared(heard.model, "", heard.frames, written, target, options)
-    return replace(prepared, empty=replace(prepared.empty, sound=heard.sound, bos=False))
 
 
 def prepare_tokens(
@@ -485,12 +462,10 @@ def _prepared(
     written: str,
     target: tuple[Token, ...],
     options: TextOptions,
-    of_images: tuple[Token, ...] = (),
+    keys: tuple[Token, ...] = (),
 ) -> Prepared:
-    """`of_images`: the keys, where the source has cross-attention to them."""
-    queries, keys = rows_and_columns(model.kind, source, target)
-    if of_images:
-        queries, keys = source, of_images
+    """`keys`: those of what is given, where the source has cross-attention to them."""
+    queries, keys = (source, keys) if keys else rows_and_columns(model.kind, source, target)
     empty = empty_capture(model, text, source, queries, keys, written)
     budget = Budget(model, (len(queries), len(keys)), options.max_memory)
     return Prepared(model, source, target, empty, budget, options)
@@ -534,7 +509,7 @@ def verify(
     from attnviz.models.verifying import verify as verified
 
     prepared = prepare(model, text, options)
-    model = prepared.model  # with images, a view that sees them
+    model = prepared.model  # perhaps a view that reads what is given
     whole = prepared.budget.patterns(every_head(model.identity.heads_per_layer))
 
     # theirs, ours, and what they are made from; in float64 all of it once more

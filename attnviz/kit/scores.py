@@ -20,6 +20,7 @@ from attnviz.records.apply import exhibit_of
 from attnviz.records.capture import VALUE_NORMS, Capture, FloatArray, PatternBlock
 from attnviz.records.exhibit import LITTLE_LEFT, Choice, whole_map
 from attnviz.records.heads import Head, choose_heads
+from attnviz.records.images import MeasurePatches
 from attnviz.records.metrics import (
     IMAGE_METRICS,
     ROLES,
@@ -38,7 +39,6 @@ from attnviz.records.metrics import (
     role_of,
     untold_roles,
 )
-from attnviz.records.patches import MeasurePatches
 from attnviz.records.rests import FindRests
 from attnviz.records.tokens import Token, numbered
 from attnviz.records.transforms import PLAIN, Transforms
@@ -75,11 +75,11 @@ def score_text(
 ) -> HeadReport:
     """Score heads over texts, each of which counts alike, after transforms that keep heads apart.
 
-    A model that reads an image alone is run on each that is given.
+    A model that reads no text is run on each file that is given.
     """
     model = side_of(model, texts[0], options)
-    several = model.reads == "image" and options.images
-    each = [replace(options, images=(one,)) for one in several] if several else [options]
+    several = model.reads != "text" and options.given
+    each = [replace(options, given=(one,)) for one in several] if several else [options]
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     runs = (prepare(model, text, one) for text in texts for one in each)
     report = _report([_score_run(run, chosen, transforms) for run in runs])
@@ -284,11 +284,8 @@ def _marks(captured: Capture, *, merged: bool = False) -> Marks:
     if captured.kind == "cross":
         return marks_of_two_texts()
     # merged tokens have the id of their first piece alone, which may be a space, and those of an
-    # image all have one
-    names = [
-        token.label if merged or token.image is not None else token.id
-        for token in captured.key_tokens
-    ]
+    # inset all have one
+    names = [token.label if merged or token.inset else token.id for token in captured.key_tokens]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     return marks_of_tokens([numbers[name] for name in names])
 

@@ -13,11 +13,10 @@ from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option
 from attnviz.inputs.beside import in_our_words
 from attnviz.inputs.chats import Question, chat_of, question_of
-from attnviz.inputs.images import picture_of
+from attnviz.inputs.given import given_of
 from attnviz.inputs.prompts import Document
-from attnviz.inputs.sounds import sound_of
 from attnviz.kit import options as g
-from attnviz.kit.option import Call, check_number, check_text, is_several, is_torch_module
+from attnviz.kit.option import check_number, check_text, is_several, is_torch_module
 from attnviz.kit.options import HeadNames, LayerNames, Names
 from attnviz.kit.prepare import HeadOptions, TextOptions, Truncation
 from attnviz.kit.prepare import load_model as run_load_model
@@ -26,7 +25,6 @@ from attnviz.models.catalog import Source
 from attnviz.models.placement import DType, Placement
 from attnviz.records.capture import PairKind
 from attnviz.records.heads import Head, NamedHead
-from attnviz.records.images import RawImage
 from attnviz.records.tokens import Chat
 from attnviz.records.transforms import Transforms
 
@@ -92,26 +90,8 @@ class Loaded:
         text_pair: str | None = None,
     ) -> TextOptions:
         """How a text becomes tokens of this model."""
-        return TextOptions(
-            bos=bos,
-            special=special,
-            truncate=truncate,
-            target=target,
-            max_memory=self._max_memory,
-            images=pictures_of(image),
-            sound=None if audio is None else sound_of(audio, start),
-            start=start,
-            text_pair=text_pair,
-        )
-
-
-def text_options_of(call: Call[Any], max_memory: int | None) -> TextOptions:
-    """How a text, its images or a sound become tokens, as the user of a command asks for it."""
-    sound = None if call["audio"] is None else sound_of(call["audio"], call["start"])
-    names = ("bos", "special", "truncate", "target", "start", "text_pair")
-    same = {name: call[name] for name in names}
-    pictures = pictures_of(call["image"])
-    return TextOptions(**same, max_memory=max_memory, images=pictures, sound=sound)
+        given, memory = given_of(image, audio, start), self._max_memory
+        return TextOptions(bos, special, truncate, target, memory, text_pair, given, start=start)
 
 
 AnyModel: TypeAlias = str | PathLike[str] | Loaded
@@ -218,12 +198,6 @@ def documents_of(docs: Mapping[str, str] | list[Document] | None) -> list[Docume
         check_text(name)
         check_text(text)
     return [Document(name, text) for name, text in docs.items()]
-
-
-def pictures_of(image: Any) -> tuple[RawImage, ...]:
-    """The images of a call: files, arrays of bytes, or images of pillow."""
-    several = image if isinstance(image, list | tuple) else () if image is None else (image,)
-    return tuple(map(picture_of, several))
 
 
 def asked_of_each(

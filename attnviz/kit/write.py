@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 
 from attnviz.errors import OutputError, UsageError, nearest, option
-from attnviz.records.images import LABEL
+from attnviz.records.places import LABEL
 from attnviz.records.rows import SCHEMA, joined, made_to_dict, to_json
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ from attnviz.records.capture import (
     Wanted,
 )
 from attnviz.records.heads import Head, ModelCard, Reads
-from attnviz.records.images import RawImage, ReadAs, SeenImage
 from attnviz.records.interventions import Interventions, RunConsumer, Site
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
+from attnviz.records.places import GivenBeside, HeardSound, RawImage, RawSound, ReadAs, SeenImage
 from attnviz.records.predict import LogitConsumer
-from attnviz.records.tokens import GoOn, HeardSound, RawSound, Sampling, Slice, Token
+from attnviz.records.tokens import GoOn, Sampling, Slice, Token
 from attnviz.records.trace import HeadTrace
 from attnviz.records.transforms import Transform
 
@@ -99,13 +99,14 @@ class RowReduction(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class SeenText:
-    """A text with images, as a model reads it.
+class ReadInput:
+    """What a model was given beside a text or in its place, as it reads it.
 
-    `model`: the same model, which sees these images wherever it runs over these tokens. `text`: as
-    it is read, with the model's own mark in the place of each image. `notes`: what was done to it.
-    `spans`: the characters of each mark in the text. `keys`: the tokens of the images, where its
-    attention to them is cross-attention. `transforms`: what is handed over in the place of weights.
+    `model`: the same model, which reads it wherever it runs over these tokens. `text`: as it is
+    read, with the model's own mark in the place of each image; empty: there is none. `notes`: what
+    was done to it. `spans`: the characters of each mark in the text. `keys`: the tokens of the
+    images, where its attention to them is cross-attention. `transforms`: what is handed over in the
+    place of weights. `sound`: what was heard.
     """
 
     model: "LoadedModel"
@@ -116,18 +117,7 @@ class SeenText:
     spans: tuple[Slice, ...] = ()
     keys: tuple[Token, ...] = ()
     transforms: tuple[Transform, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class HeardSpeech:
-    """A sound as a model hears it: the same model, which hears it wherever it runs, and its frames.
-
-    `sound`: what was heard of it.
-    """
-
-    model: "LoadedModel"
-    frames: tuple[Token, ...]
-    sound: HeardSound
+    sound: HeardSound | None = None
 
 
 Ability: TypeAlias = Literal[
@@ -260,12 +250,28 @@ class LoadedModel(ABC):
                 f"leave {option('image')} out, or use a model that does",
             )
 
-    def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> SeenText:
+    def check_alone(self) -> None:
+        """Refuse a text by itself where it is the attention to or within images that is meant."""
+        if self.kind != "self" and self.reads_images:
+            what = "to" if self.kind == "cross" else "within"
+            raise UsageError(
+                f"{option('kind', self.kind)} of {self.identity.name} is its attention {what} "
+                "images",
+                f"give one with {option('image')}",
+            )
+
+    def read(self, text: str, given: Sequence[GivenBeside], how: ReadAs) -> ReadInput:
+        """Read a text with what is given beside it, or what is given in its place."""
+        for sound in (each for each in given if isinstance(each, RawSound)):
+            return self.hear(sound)
+        return self.see(text, [each for each in given if isinstance(each, RawImage)], how)
+
+    def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> ReadInput:
         """Read a text with images, each in the place of an `<image>` in it, or before it."""
         self.check_sees()
         raise NotImplementedError
 
-    def hear(self, sound: RawSound) -> HeardSpeech:
+    def hear(self, sound: RawSound) -> ReadInput:
         """Read a sound.
 
         Raises:

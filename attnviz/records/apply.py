@@ -18,10 +18,10 @@ from attnviz.errors import UsageError, option
 from attnviz.records.capture import END_READ, GATES, RESTS, VALUE_NORMS, Capture, FloatArray
 from attnviz.records.exhibit import LITTLE_LEFT, Choice, Exhibit, Filters, HeadMap, whole_map
 from attnviz.records.heads import Head, choose_heads, every_head
-from attnviz.records.positions import find_positions, groups_of, last_word, one_position
+from attnviz.records.merging import WHOLE, groups_of, joined
+from attnviz.records.positions import find_positions, last_word, one_position
 from attnviz.records.rests import rests_in, with_rests
-from attnviz.records.sounds import in_time
-from attnviz.records.tokens import Token, numbered
+from attnviz.records.tokens import Token
 from attnviz.records.transforms import (
     PLAIN,
     Contributions,
@@ -87,7 +87,7 @@ def _rescaled(head_map: HeadMap) -> HeadMap:
 
 
 def merged(capture: Capture, unit: Unit, between: Between = go_on) -> Capture:
-    """The same capture with the pieces of each character, word or image as one token.
+    """The same capture with the pieces of each character, word or other unit as one token.
 
     A token that reaches over the end of a word joins what it touches. A character is what a reader
     sees as one; in Chinese or Japanese each is a word.
@@ -100,17 +100,17 @@ def merged(capture: Capture, unit: Unit, between: Between = go_on) -> Capture:
             replace(layer, weights=pooled(layer.weights, queries, keys))
             for layer in each(capture.layers, between)
         ),
-        query_tokens=_joined(capture, capture.query_tokens, queries, of_queries),
-        key_tokens=_joined(capture, capture.key_tokens, keys, of_keys),
+        query_tokens=joined(capture, capture.query_tokens, queries, of_queries),
+        key_tokens=joined(capture, capture.key_tokens, keys, of_keys),
         extras=_of_merged(capture.extras, queries, keys),
         transforms=(*capture.transforms, Merged(unit)),
     )
 
 
-def with_whole_images(exhibit: Exhibit, unit: Unit = "images") -> Exhibit:
-    """An exhibit of whole patterns in which each image is one token; itself without images."""
+def with_wholes(exhibit: Exhibit, unit: Unit = WHOLE) -> Exhibit:
+    """An exhibit of whole patterns in which each inset is one token; itself without insets."""
     capture = exhibit.capture
-    if not any(token.image is not None for token in capture.key_tokens):
+    if not any(token.inset for token in capture.key_tokens):
         return exhibit
     queries, keys = groups_of(capture, unit)
     maps = (whole_map(head_map) for head_map in exhibit.maps)
@@ -145,22 +145,6 @@ def _of_merged(
     sizes, starts = [len(group) for group in queries], [group.start for group in queries]
     means = np.add.reduceat(extras[GATES], starts, axis=-1) / np.array(sizes, np.float32)
     return {**extras, GATES: np.asarray(means, np.float32)}
-
-
-def _joined(
-    capture: Capture, tokens: Sequence[Token], groups: Sequence[range], text: str
-) -> tuple[Token, ...]:
-    joined = []
-    for group in groups:
-        first, last = tokens[group.start], tokens[group.stop - 1]
-        if first.image is not None and len(group) > 1:
-            several = f" {first.image + 1}" if len(capture.images) > 1 else ""
-            first = replace(first, name=f"image{several}", patch=None)
-        elif len(group) > 1:
-            end = max(first.end, last.end)
-            first = replace(first, text=text[first.start : end], end=end, part=None)
-        joined.append(in_time(first, last))
-    return numbered(joined)
 
 
 # Several heads to one map: the mean or the maximum, entry by entry.
@@ -241,7 +225,7 @@ def check_signed(transforms: Transforms, captured: Capture) -> None:
     contributions = captured.transformed_by(Contributions)
     if contributions:
         changed = replace(transforms, contribution=False, words=False, chars=None, over=None)
-        changed = replace(changed, whole_images=False, binned=False)
+        changed = replace(changed, units=())
         changed = replace(changed, reduce=None) if changed.reduce == "mean" else changed
     else:
         changed = replace(transforms, scores=False, implicit=False)
@@ -306,7 +290,7 @@ def exhibit_of(
         exhibit = _without_keys(exhibit, transforms, between)
     if transforms.reduce is not None:
         exhibit = _reduced_maps(exhibit, transforms.reduce, transforms.over or "all")
-    return with_whole_images(exhibit, "patches") if transforms.mean_patches else exhibit
+    return with_wholes(exhibit, "patches") if transforms.mean_patches else exhibit
 
 
 def _reduced_maps(exhibit: Exhibit, how: How, over: Over) -> Exhibit:

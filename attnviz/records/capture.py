@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from attnviz.errors import ModelError, option
 from attnviz.records.heads import Bringing, Head, NamedHead, Reads
-from attnviz.records.images import SeenImage
-from attnviz.records.tokens import CallOptions, HeardSound, Segment, Token
+from attnviz.records.places import HeardSound, SeenImage, lie_beside
+from attnviz.records.tokens import CallOptions, Segment, Token
 from attnviz.records.transforms import SIGNED, Transform, value_name
 
 # Blocks of query rows, as a model hands them over, and the consumers that every run has.
@@ -325,6 +325,20 @@ class Capture:
     def image_alone(self) -> bool:
         """Whether it is of an image alone: its patches, and perhaps tokens of the model's own."""
         return bool(self.images) and all(token.special for token in self.query_tokens)
+
+    @property
+    def beside(self) -> bool:
+        """Whether it read images whose patches are none of the keys."""
+        return lie_beside(self.images, self.key_tokens)
+
+    @property
+    def timed(self) -> bool:
+        """Whether keys stand for seconds of a sound."""
+        return any(token.time for token in self.key_tokens)
+
+    def inset_name(self, number: int | None) -> str:
+        """The name of an image: `image`, or of several `image 2`."""
+        return f"image {(number or 0) + 1}" if len(self.images) > 1 else "image"
 
     @property
     def one_sequence(self) -> bool:

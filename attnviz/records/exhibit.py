@@ -4,7 +4,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from attnviz.errors import UsageError, option
 from attnviz.records.capture import GATES, Capture, FloatArray, IntArray, PatternBlock
 from attnviz.records.heads import Finding, FoundLink, Head, NamedHead
-from attnviz.records.images import ImageShare
 from attnviz.records.transforms import value_name
+
+if TYPE_CHECKING:
+    from attnviz.records.images import ImageShare
 
 LITTLE_LEFT = 0.2
 """A row of which dropped keys leave less than this is shown unscaled, as what it is."""
@@ -262,7 +264,7 @@ class Exhibit:
     finding: Finding | None = None
     origin: Capture | None = None
     unasked: bool = False
-    on_images: ImageShare | None = None
+    on_images: "ImageShare | None" = None
     beside: bool = False
 
     @property

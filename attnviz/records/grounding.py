@@ -7,13 +7,15 @@ that ask for it or instruct the model.
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from attnviz.records.images import Occlusion
 from attnviz.records.lasso import Doubles, lasso, logit
 from attnviz.records.reasoning import MATTERS, Chain
+
+if TYPE_CHECKING:
+    from attnviz.records.images import Occlusion
 
 Without: TypeAlias = Callable[[Sequence[Collection[int]]], Doubles]
 """The log-probabilities of an answer's tokens without each of these sets of segments (sets, m)."""
@@ -207,7 +209,7 @@ class Check:
     sink: str | None = None
     chain: Chain | None = None
     measure: Literal["attention", "contribution"] = "attention"
-    occlusions: tuple[Occlusion, ...] = ()
+    occlusions: "tuple[Occlusion, ...]" = ()
 
     def __repr__(self) -> str:
         facts = [f"{self.log_probability:.2f} nats"]

@@ -18,6 +18,8 @@ class Head(NamedTuple):
         return f"L{self.layer}H{self.head}"
 
 
+ALIGNMENT = "alignment"
+"""The behaviour of heads that a model's settings name for the alignment of words and time."""
 Reads: TypeAlias = Literal["text", "image", "speech"]
 """What a model reads: a text, perhaps with images beside it; images alone; or speech alone."""
 Pairing: TypeAlias = Literal["same", "best"]

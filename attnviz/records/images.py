@@ -1,221 +1,20 @@
-"""Images as a model reads them: which pixels each of its image tokens stands for.
+"""Attention on images: as grids of weights, as regions, as sinks, as a share."""
 
-A processor turns an image, or parts of it, into sheets of pixels (an overview, tiles), and each
-sheet becomes a grid of tokens. What a sheet shows is a rectangle of the image, in its pixels, which
-may reach beyond the image: there the model saw padding.
-"""
-
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import nan
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.errors import UsageError, option
-
-Pixels: TypeAlias = NDArray[np.uint8]
-"""An image (height, width, 3): red, green, blue; rows from the top."""
-Box: TypeAlias = tuple[float, float, float, float]
-"""x0, y0, x1, y1 in pixels from the upper left corner of the image."""
-
-
-@dataclass(frozen=True)
-class Patch:
-    """The part of an image that a token stands for: a cell in the grid of one of its views.
-
-    `image`, `view`: their numbers, from 0. `box`: in shares of the image's width and height, which
-    may lie beyond 0 and 1 where the model saw padding.
-    """
-
-    image: int
-    view: int
-    row: int
-    column: int
-    box: Box = (0.0, 0.0, 0.0, 0.0)
-
-    def holds(self, x: float, y: float) -> bool:
-        """Whether a point of the image, in shares, lies in it."""
-        x0, y0, x1, y1 = self.box
-        across, down = x0 <= x < x1 or x0 < x == 1 <= x1, y0 <= y < y1 or y0 < y == 1 <= y1
-        return across and down  # the right and the lower edge belong to the image, too
-
-    def within(self, box: Box) -> float:
-        """The share of it that lies in a box in shares of the image."""
-        x0, y0, x1, y1 = self.box
-        across, down = min(x1, box[2]) - max(x0, box[0]), min(y1, box[3]) - max(y0, box[1])
-        return max(0.0, across) * max(0.0, down) / ((x1 - x0) * (y1 - y0))
-
-
-@dataclass(frozen=True, eq=False)
-class RawImage:
-    """An image as it was given: its name, its pixels, and what was done to read it.
-
-    `changes`: such as "turned as its EXIF data say".
-    """
-
-    name: str
-    pixels: Pixels
-    changes: tuple[str, ...] = ()
-
-    @property
-    def size(self) -> tuple[int, int]:
-        """Width and height."""
-        return self.pixels.shape[1], self.pixels.shape[0]
-
-
-@dataclass(frozen=True)
-class ReadAs:
-    """How a text with images is read.
-
-    `bos`, `special`: as `TextTokenizer.encode` takes them; None: as the model was trained. `whole`:
-    it is what a chat template made, with the model's own marks.
-    """
-
-    bos: bool | None = None
-    special: bool = False
-    whole: bool = False
-
-
-@dataclass(frozen=True)
-class ImageView:
-    """A grid of image tokens, and the rectangle of the image that it covers.
-
-    `name`: "overview" of the whole image, or a "tile" of several.
-    """
-
-    name: str
-    window: Box
-    rows: int
-    columns: int
-
-    def box(self, row: int, column: int) -> Box:
-        """The pixels of one cell."""
-        x0, y0, x1, y1 = self.window
-        width, height = (x1 - x0) / self.columns, (y1 - y0) / self.rows
-        left, top = x0 + column * width, y0 + row * height
-        return left, top, left + width, top + height
-
-
-@dataclass(frozen=True, eq=False)
-class SeenImage:
-    """An image with the views of it that a model was given."""
-
-    raw: RawImage
-    views: tuple[ImageView, ...]
-
-    def shown(self) -> NDArray[np.bool_]:
-        """(height, width): which pixels lie in a view."""
-        width, height = self.raw.size
-        inside = np.zeros((height, width), np.bool_)
-        for view in self.views:
-            left, top, right, bottom = (max(0, round(edge)) for edge in view.window)
-            inside[top:bottom, left:right] = True
-        return inside
-
-
-CLASS = "[class", "[CLS"
-"""How the names of tokens begin that a model reads the class of an image from."""
-OWN: Mapping[str, str | tuple[str, ...]] = {
-    "cls": CLASS,
-    "class": CLASS,
-    "register": "[register",
-    "distillation": "[distillation",
-    "detection": "[detection",
-}
-"""How the labels of a model's own tokens beside an image begin, by the names that stand for all."""
-
-
-def no_own_token(name: str, parameter: str) -> UsageError:
-    """The error where a model has no token of its own by a name of `OWN`."""
-    kind = "class" if name == "cls" else name
-    return UsageError(
-        f"{option(parameter, name)}: this model has no {kind} token beside its patches",
-        f"name a patch ({option(parameter, '@r3c5')}, or {option(parameter, '@.5,.5')} for the "
-        "middle), or nothing for the mean over all",
-    )
-
-
-BESIDE = "the model reads its images in layers of cross-attention, beside the tokens of the text"
-
-
-def lie_beside(images: Sequence[SeenImage], patches: Iterable[Patch | None]) -> bool:
-    """Whether images with known places have none of their patches among some tokens.
-
-    Such a text attends to them in layers of cross-attention.
-    """
-    return any(image.views for image in images) and not any(patches)
-
-
-LABEL = re.compile(r"@(?:[0-9]+:)?(?:t[0-9]+)?r[0-9]+c[0-9]+")
-"""The names that `label_of` gives."""
-
-
-def label_of(place: Patch, images: Sequence[SeenImage]) -> str:
-    """The name of an image token: `@r3c5`; `@2:r3c5` of a second image, `@t1r3c5` of a tile."""
-    image = f"{place.image + 1}:" if len(images) > 1 else ""
-    return f"@{image}{view_label(images[place.image].views, place.view)}r{place.row}c{place.column}"
-
-
-def view_label(views: Sequence[ImageView], number: int) -> str:
-    """A view in the name of a token: nothing for the overview, or the only one; else `t1`."""
-    if len(views) == 1 or views[number].name == "overview":
-        return ""
-    tiles = [i for i, view in enumerate(views) if view.name != "overview"]
-    return f"t{tiles.index(number) + 1}"
-
-
-MARK = "<image>"
-"""Stands in a text for an image, whatever the model's own mark is."""
-NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?|-?\.[0-9]+)"
-POINT = re.compile(rf"@(?:([0-9]+):)?{NUMBER},{NUMBER}(?::{NUMBER},{NUMBER})?")
-
-
-def is_place(name: str) -> bool:
-    """Whether a name is a point `@x,y` or a region `@x0,y0:x1,y1` of an image."""
-    return POINT.fullmatch(name) is not None
-
-
-def patches_at(patches: Sequence[Patch | None], name: str, parameter: str) -> list[int]:
-    """The indices of the patches in a region, or around a point, in shares of the image.
-
-    Of a region those whose middle lies in it; of one that holds none, those around its middle.
-    """
-    found = POINT.fullmatch(name)
-    assert found is not None
-    number, *edges = found.groups()
-    x0, y0, x1, y1 = map(float, (*edges[:2], *(edges[2:] if edges[2] else edges[:2])))
-    if x0 > x1 or y0 > y1:
-        raise UsageError(
-            f"{option(parameter, name)} ends before it begins", "give left, top, right and bottom"
-        )
-    if min(x0, y0) < 0 or max(x1, y1) > 1:
-        raise UsageError(
-            f"{option(parameter, name)} lies outside of the image",
-            "give shares of its width and height, from 0 to 1",
-        )
-    image = int(number or 1) - 1
-    own = [(i, patch) for i, patch in enumerate(patches) if patch and patch.image == image]
-    if not own:
-        raise UsageError(
-            f"{option(parameter, name)} is in image {image + 1}, which is not there",
-            f"give one with {option('image')}",
-        )
-    inside = [i for i, patch in own if _middle_in(patch, (x0, y0, x1, y1))]
-    x, y = (x0 + x1) / 2, (y0 + y1) / 2
-    inside = inside or [i for i, patch in own if patch.holds(x, y)]
-    if not inside:
-        raise UsageError(
-            f"{option(parameter, name)} lies where the model saw nothing of the image",
-            "give a place that was not cropped away",
-        )
-    return inside
-
-
-def _middle_in(patch: Patch, box: Box) -> bool:
-    x, y = (patch.box[0] + patch.box[2]) / 2, (patch.box[1] + patch.box[3]) / 2
-    return box[0] <= x < box[2] and box[1] <= y < box[3]
+from attnviz.records.capture import Capture, PatternBlock
+from attnviz.records.exhibit import Choice
+from attnviz.records.heads import Head
+from attnviz.records.metrics import entropy
+from attnviz.records.places import Patch, SeenImage, class_rows
+from attnviz.records.tokens import Token
 
 
 def heat_of(
@@ -346,6 +145,168 @@ def share_on_images(
     told = mass > 0 and len(text) >= FEW
     share = mass / (len(rows) * len(heads))
     return ImageShare(share, on_sinks / mass if told else None, len(rows), len(heads))
+
+
+# The head that looks at an image.
+
+
+@dataclass
+class FindSeeingHead:
+    """Consumes the rows of a run, and finds the head that looks at single places of an image.
+
+    Its measure is the sum, over the rows of text behind the image and over its tokens, of squared
+    weights, each times the share of heads that do not look at that token much: a sink, at which
+    most heads look, adds little. Of an image alone the row is that of its class, or the mean over
+    its patches, and the measure is the mass on patches, with sinks weighted down in the same way,
+    times its compactness, e to the minus `spatial_entropy`: 1 where one region has all. A head that
+    the card names is taken if it has half of the highest.
+    """
+
+    empty: Capture
+    sums: dict[Head, NDArray[np.float64]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        seen = [t.index for t in self.empty.key_tokens if t.inset]
+        self._seen = np.array(seen, np.int64)
+        after = max(seen, default=-1) if self.empty.causal else -1
+        tokens = self.empty.query_tokens
+        rows = [not t.inset and t.index > after for t in tokens]
+        self._alone = self.empty.image_alone and bool(self.empty.images[0].views)
+        if self.empty.image_alone:
+            own = class_rows(tokens) or range(len(tokens))
+            rows = [token.index in own for token in tokens]
+        self.rows: NDArray[np.bool_] = np.array(rows)
+
+    def __call__(self, block: PatternBlock) -> None:
+        of_text = self.rows[block.queries]
+        if not of_text.any():
+            return
+        weights = block.weights[:, of_text][:, :, self._seen].astype(np.float64)
+        moments = np.stack([weights.sum(axis=1), np.square(weights).sum(axis=1)], axis=1)
+        for number, own in zip(block.heads, moments, strict=True):  # (2, tokens of images)
+            head = Head(block.layer, number)
+            self.sums[head] = self.sums.get(head, np.zeros_like(own)) + own
+
+    def highest(self) -> Head:
+        """The head to show; ties go to the earliest head."""
+        heads = sorted(self.sums)
+        totals, squares = np.stack([self.sums[head] for head in heads], axis=1)  # (heads, tokens)
+        seldom = 1 - take_much(totals).mean(axis=0)
+        values = ((totals * self._compact(totals)) if self._alone else squares) @ seldom
+        measure = dict(zip(heads, values.tolist(), strict=True))
+        best = max(heads, key=lambda head: measure[head])
+        named = [each.head for each in self.empty.named_heads if each.head in measure]
+        first = max(named, key=lambda head: measure[head], default=best)
+        return first if measure[first] >= measure[best] / 2 else best
+
+    def choice(self) -> Choice:
+        return Choice((self.highest(),), "sees")
+
+    def _compact(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How compact the weights of each row (heads, patches) are on the image (heads, 1)."""
+        keys = self.empty.key_tokens
+        sheet = one_sheet(self.empty.images[0], [p for i in self._seen if (p := keys[i].patch)])
+        entropy = spatial_entropy(np.where(sheet < 0, np.nan, rows[:, sheet]))
+        return np.exp(-np.nan_to_num(entropy, nan=np.inf))[:, None]
+
+
+# What each head does within an image, over the rows of its patches.
+
+
+@dataclass
+class HeadSums:
+    """Sums over the rows of patches of one head; n keys, p patches.
+
+    `entropy`: of the rows. `distance`: the weight on patches times how far away they are, and
+    `near` the weight. `keys` (n): the weights. `much` (p): see `take_much`. `classes` (rows, p):
+    the rows of class tokens.
+    """
+
+    keys: NDArray[np.float64]
+    much: NDArray[np.int64]
+    entropy: float = 0.0
+    distance: float = 0.0
+    near: float = 0.0
+    classes: list[NDArray[np.float32]] = field(default_factory=list)
+
+
+@dataclass
+class MeasurePatches:
+    """Consumes the rows of a run within an image, and measures every head.
+
+    `dropped`: keys that no query sees.
+    """
+
+    tokens: Sequence[Token]
+    image: SeenImage
+    dropped: Sequence[int] = ()
+    _sums: dict[Head, HeadSums] = field(default_factory=dict)
+
+    @cached_property
+    def _patches(self) -> list[tuple[int, Patch]]:
+        return [(i, token.patch) for i, token in enumerate(self.tokens) if token.patch]
+
+    @cached_property
+    def _keys(self) -> list[int]:
+        """The patches that are keys."""
+        return [i for i, _ in self._patches if i not in self.dropped]
+
+    @cached_property
+    def _places(self) -> NDArray[np.float32]:
+        """(n, 2): the row and the column of each token; NaN of one that is no patch."""
+        places = np.full((len(self.tokens), 2), nan, np.float32)
+        for i, patch in self._patches:
+            places[i] = patch.row, patch.column
+        return places
+
+    def _named(self, name: str) -> list[int]:
+        """The tokens of the model's own that have such a name."""
+        return [i for i, token in enumerate(self.tokens) if token.label.startswith(f"[{name}")]
+
+    def __call__(self, block: PatternBlock) -> None:
+        queries = self._places[block.queries]
+        of_patches = ~np.isnan(queries[:, 0])
+        of_classes = np.isin(block.queries, self._named("class"))
+        apart = queries[of_patches, None] - self._places[self._keys]  # (rows, patches, 2)
+        away = np.hypot(apart[..., 0], apart[..., 1])
+        for number, weights in zip(block.heads, block.weights, strict=True):
+            head, own = Head(block.layer, number), weights[:, self._keys]
+            blank = HeadSums(np.zeros(len(self.tokens)), np.zeros(len(self._keys), np.int64))
+            sums = self._sums.setdefault(head, blank)
+            sums.keys += weights[of_patches].sum(axis=0)
+            sums.much += take_much(own[of_patches]).sum(axis=0)
+            sums.entropy += float(entropy(weights[of_patches]).sum())
+            sums.distance += float((own[of_patches] * away).sum())
+            sums.near += float(own[of_patches].sum())
+            sums.classes += [*own[of_classes]]
+
+    def metrics(self) -> dict[Head, dict[str, float]]:
+        """Every head's `IMAGE_METRICS`; NaN where it could not be measured."""
+        rows = len(self._patches)
+
+        def mass(sums: HeadSums, tokens: Sequence[int]) -> float:
+            return float(sums.keys[tokens].sum()) / rows if tokens else nan
+
+        seen = set(range(len(self.tokens))) - set(self.dropped)
+        classes, registers = (sorted(seen & {*self._named(n)}) for n in ("class", "register"))
+        return {
+            head: {
+                "entropy": sums.entropy / rows,
+                "patch_distance": sums.distance / sums.near if sums.near else nan,
+                "spatial_entropy": self._spatial(sums),
+                "class": mass(sums, classes),
+                "registers": mass(sums, registers),
+                "sinks": float(sums.keys[self._keys][are_sinks(sums.much, rows)].sum()) / rows,
+            }
+            for head, sums in sorted(self._sums.items())
+        }
+
+    def _spatial(self, sums: HeadSums) -> float:
+        """The spatial entropy of class tokens' rows, or else of the mean row of patches."""
+        rows: Sequence[NDArray[np.floating]] = sums.classes or [sums.keys[self._keys]]
+        maps = np.stack(rows)
+        sheet = one_sheet(self.image, [p for i, p in self._patches if i not in self.dropped])
+        return float(spatial_entropy(np.where(sheet < 0, nan, maps[:, sheet])).mean())
 
 
 # Regions that are made grey, to see what an answer rests on.

@@ -78,14 +78,12 @@ def common_tokens(each: Sequence[Sequence[Token]]) -> tuple[tuple[Token, ...], s
 
 
 def relative_to(capture: Capture, neutral: Capture, prompt: str) -> Capture:
-    """The weights on images divided by those of the last row of a neutral prompt; others are 0.
+    """The weights on insets divided by those of the last row of a neutral prompt; others are 0.
 
-    Both have the same heads and images. A neutral weight below a hundredth of an even share
+    Both have the same heads and insets. A neutral weight below a hundredth of an even share
     counts as that, as the ratio to next to nothing says nothing.
     """
-    ours, theirs = (
-        [t.index for t in c.key_tokens if t.image is not None] for c in (capture, neutral)
-    )
+    ours, theirs = ([t.index for t in c.key_tokens if t.inset] for c in (capture, neutral))
     layers = []
     for layer, other in zip(capture.layers, neutral.layers, strict=True):
         last = np.maximum(other.weights[:, -1, theirs], np.float32(0.01 / len(theirs)))

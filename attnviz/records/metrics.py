@@ -287,7 +287,7 @@ IMAGE_METRICS: Mapping[str, Score] = {
         Score("sinks", "sinks", "weight on patches that nearly every patch attends to strongly"),
     )
 }
-"""What is measured of heads within an image (records/patches.py), in place of `METRICS`."""
+"""What is measured of heads within an image (records/images.py), in place of `METRICS`."""
 
 
 @dataclass(frozen=True)

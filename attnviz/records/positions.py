@@ -1,10 +1,8 @@
 """Token positions: which tokens of a text a name such as `creature#2` stands for."""
 
 import re
-import unicodedata
 from collections.abc import Callable, Sequence
 from difflib import get_close_matches
-from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -12,11 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.errors import UsageError, option
-from attnviz.records.capture import Capture
-from attnviz.records.images import OWN, is_place, no_own_token, patches_at
-from attnviz.records.sounds import bin_starts, frames_at, is_time
-from attnviz.records.tokens import Token, parts_of_images
-from attnviz.records.transforms import Unit
+from attnviz.records.merging import word_groups
+from attnviz.records.places import at_place, own_named, place_not_there, wholes_named, wholes_of
+from attnviz.records.tokens import Token
 
 
 def check_names(names: Sequence[str], parameter: str) -> None:
@@ -32,8 +28,8 @@ def find_positions(
 
     A name is an index (`3`; `-1` is the last token), a word (`creature`; all of its tokens), a
     token as it is shown where no word reads so, one of several equal ones, from 1 (`creature#2`;
-    `3#1` is the token "3"), `/an expression/` for tokens as shown, a text of a pair (`@A`), a time
-    (`0.5s`, `0.5s:1.2s`), or `image` (`image 2`, `cls`, `register`) where no word reads so.
+    `3#1` is the token "3"), `/an expression/` for tokens as shown, a text of a pair (`@A`), or the
+    name of a place (`records/places.py`), some only where no word reads so.
     """
     matches = (match for name in names for match in find_matches(tokens, name, parameter))
     return tuple(sorted({position for match in matches for position in match}))
@@ -55,9 +51,9 @@ def one_position(tokens: Sequence[Token], name: str, parameter: str) -> int:
 def one_key(
     tokens: Sequence[Token], name: str, parameter: str, weights: NDArray[np.float32]
 ) -> int:
-    """The one key that a name matches; of tokens of images, the one with the largest weight."""
+    """The one key that a name matches; of tokens of insets, the one with the largest weight."""
     found = find_positions(tokens, [name], parameter)
-    if all(tokens[key].image is not None for key in found):
+    if all(tokens[key].inset for key in found):
         return max(found, key=lambda key: float(weights[key]))
     return one_position(tokens, name, parameter)
 
@@ -87,10 +83,8 @@ def find_matches(
         )
     if is_expression(name):
         return _matching(tokens, name, parameter, text)
-    if is_place(name):
-        return [(tokens[i].index,) for i in patches_at([t.patch for t in tokens], name, parameter)]
-    if is_time(name) and any(token.time for token in tokens):
-        return [*frames_at(tokens, name, parameter)]
+    if (placed := at_place(tokens, name, parameter)) is not None:
+        return placed
     if not name.strip():
         raise UsageError(f"{option(parameter)} names no token", "give a token of the text")
     if occurrences := _named(tokens, name):
@@ -133,29 +127,20 @@ def _matching(
     return matches
 
 
-IMAGE = re.compile(r"image(?: ([0-9]{1,4}))?")
-"""The name of all tokens of each image, or of one of several, counted from 1."""
-
-
 def _named(tokens: Sequence[Token], name: str) -> list[tuple[int, ...]]:
-    """Where a word stands, exactly so beside images; else the tokens of the image that it names."""
+    """Where a word stands, exactly so beside insets; else the tokens of the whole that it names."""
     if of_pair := [(token.index,) for token in tokens if name == f"@{token.segment}"]:
         return list(of_pair)
-    found, asked = _occurrences(tokens, name), IMAGE.fullmatch(name)
-    if not found and (own := OWN.get(name.lower())):
-        return [(t.index,) for t in tokens if t.special and t.label.startswith(own)]
-    numbers = sorted({token.image for token in tokens if token.image is not None})
-    if not (asked and numbers):
+    found = _occurrences(tokens, name)
+    if not found and (own := own_named(tokens, name)):
+        return own
+    if (wholes := wholes_named(tokens, name)) is None:
         return found
     whole = _whole(tokens)
     words = [
         run for run in found if whole(run) and "".join(tokens[i].text for i in run).strip() == name
     ]
-    return words or [
-        tuple(token.index for token in tokens if token.image == number)
-        for number in numbers
-        if asked[1] in (None, str(number + 1))
-    ]
+    return words or wholes
 
 
 def _occurrences(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
@@ -230,127 +215,16 @@ def _spelled(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
 
 
 def _not_there(tokens: Sequence[Token], name: str, parameter: str, text: str) -> UsageError:
-    if grid := _grid_of(tokens, name):
-        return UsageError(f"{option(parameter, name)} is not in the image", f"the grid is {grid}")
-    if name.lower() in OWN and all(token.special for token in tokens):
-        return no_own_token(name.lower(), parameter)
-    labels = list(dict.fromkeys(t.label for t in tokens if t.image is None))
-    near = get_close_matches(name, [*labels, *(images := parts_of_images(tokens))], 1, 0.5)
+    if error := place_not_there(tokens, name, parameter):
+        return error
+    labels = list(dict.fromkeys(token.label for token in tokens if not token.inset))
+    near = get_close_matches(name, [*labels, *(wholes := wholes_of(tokens))], 1, 0.5)
     meant = f" (did you mean {near[0]}?)" if near else ""
     words = " ".join(labels[:40]) + (" …" if len(labels) > 40 else "")
     return UsageError(
         f"{option(parameter, repr(name))} is not in the {text}",
-        f"its tokens are: {'; '.join(filter(None, [words, *images.values()]))}{meant}",
+        f"its tokens are: {'; '.join(filter(None, [words, *wholes.values()]))}{meant}",
     )
-
-
-def _grid_of(tokens: Sequence[Token], name: str) -> str:
-    """The `8 × 8` rows and columns beside a cell `@r9c9` that is not there."""
-    cell = re.fullmatch(r"(@.*r)[0-9]+c[0-9]+", name)
-    own = re.compile(re.escape(cell[1]) + "[0-9]") if cell else None
-    grid = [token.patch for token in tokens if own and token.patch and own.match(token.label)]
-    return f"{max(p.row for p in grid) + 1} × {max(p.column for p in grid) + 1}" if grid else ""
-
-
-# Which tokens are pieces of one character or one word, as a person reads them.
-
-# An ideograph or a kana is a word of its own: their texts put no spaces between words.
-_IDEOGRAPH = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_ALONE = re.compile(f"[{_IDEOGRAPH}]")
-_JOINERS = "\u200c\u200d'’"
-_JOINER = "\u200d"
-# joiners, skin tones, the tags of flags such as Scotland's
-_EXTENDS = re.compile("[\u200c\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")
-_FLAG_LETTERS = {chr(code) for code in range(0x1F1E6, 0x1F200)}  # two of them are one flag
-
-
-def groups_of(capture: Capture, unit: Unit) -> tuple[list[range], list[range]]:
-    """Which query tokens, and which key tokens, are pieces of a character, word, image or time."""
-    of_queries, of_keys = capture.texts
-    queries = _groups(capture.query_tokens, of_queries, unit)
-    if unit == "patches":
-        return queries, [range(i, i + 1) for i in range(len(capture.key_tokens))]
-    return queries, _groups(capture.key_tokens, of_keys, unit)
-
-
-def word_groups(tokens: Sequence[Token]) -> list[range]:
-    """Which tokens of a text are pieces of one word, as ranges of their places in `tokens`."""
-    text = [" "] * max((token.end for token in tokens), default=0)
-    for token in tokens:
-        text[token.start : token.end] = token.text
-    return _groups(tokens, "".join(text), "words")
-
-
-def _groups(tokens: Sequence[Token], text: str, unit: Unit) -> list[range]:
-    if unit == "frames":
-        starts = bin_starts(tokens)
-    elif unit in ("images", "patches"):
-        starts = [i for i, token in enumerate(tokens) if i == 0 or not _same(tokens[i - 1], token)]
-    else:
-        places = [_seen_of(text), *([_word_of(text)] if unit == "words" else [])]
-        apart = (not _together(before, token, places) for before, token in pairwise(tokens))
-        starts = [i for i, begins in enumerate([bool(tokens), *apart]) if begins]
-    return [range(a, b) for a, b in zip(starts, [*starts[1:], len(tokens)], strict=True)]
-
-
-def _same(before: Token, token: Token) -> bool:
-    """Whether two neighbours are parts of one image."""
-    return token.image is not None and before.image == token.image
-
-
-def _together(before: Token, token: Token, places: Sequence[NDArray[np.int64]]) -> bool:
-    """Whether two neighbours are pieces of one character, or of one word."""
-    if before.special or token.special:
-        return False
-    if token.part is not None and token.part[0] > 1:
-        return True
-    if before.end != token.start or token.start == len(places[0]):
-        return False
-    if before.start == before.end:  # it only says that what follows begins a word
-        return True
-    follows, ends = token.start, before.end - 1
-    if before.text == " " and len(places) > 1:
-        return bool(places[1][follows] >= 0)
-    return any(place[follows] >= 0 and place[follows] == place[ends] for place in places)
-
-
-def _seen_of(text: str) -> NDArray[np.int64]:
-    """For each character the number of what a reader sees as one: a letter with its marks, a
-    flag, a family. Unicode Standard Annex 29, "extended grapheme clusters", without Hangul."""
-    place = np.zeros(len(text), np.int64)
-    number, flags = -1, 0
-    for i, character in enumerate(text):
-        flags = flags + 1 if character in _FLAG_LETTERS else 0
-        joined = i > 0 and (
-            _EXTENDS.match(character) is not None
-            or unicodedata.category(character).startswith("M")
-            or (text[i - 1] == _JOINER and not character.isspace())
-            or (flags > 0 and flags % 2 == 0)
-        )
-        number += not joined
-        place[i] = number
-    return place
-
-
-def _word_of(text: str) -> NDArray[np.int64]:
-    """For each character the number of its word, -1 outside of words.
-
-    A combining mark belongs to the letter before it; an apostrophe or a joiner between two
-    letters to their word.
-    """
-    place = np.full(len(text), -1)
-    number, word = -1, False
-    for i, character in enumerate(text):
-        letter = character.isalnum() or character == "_"
-        mark = word and unicodedata.category(character).startswith("M")
-        joint = word and character in _JOINERS and text[i + 1 : i + 2].isalnum()
-        alone = _ALONE.match(character) is not None
-        if letter and (not word or alone):
-            number += 1
-        word = (letter or mark or joint) and not alone
-        if letter or mark or joint:
-            place[i] = number
-    return place
 
 
 # A user's regular expression between slashes, compiled and searched for within limits.

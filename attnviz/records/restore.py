@@ -34,7 +34,16 @@ from attnviz.records.heads import (
     ReadHead,
     ReadOut,
 )
-from attnviz.records.images import ImageView, Patch, Pixels, RawImage, SeenImage
+from attnviz.records.places import (
+    HeardSound,
+    ImageView,
+    Patch,
+    Pixels,
+    RawImage,
+    SeenImage,
+    Span,
+    Waveform,
+)
 from attnviz.records.rows import (
     ABSENT,
     HEARD,
@@ -50,16 +59,7 @@ from attnviz.records.rows import (
     kinds_of,
     list_of,
 )
-from attnviz.records.tokens import (
-    SEGMENTS,
-    SPECIAL_LABEL,
-    CallOptions,
-    HeardSound,
-    Segment,
-    Span,
-    Token,
-    Waveform,
-)
+from attnviz.records.tokens import SEGMENTS, SPECIAL_LABEL, CallOptions, Segment, Token
 from attnviz.records.transforms import (
     KINDS,
     SENTENCES,

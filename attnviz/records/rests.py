@@ -26,6 +26,7 @@ from attnviz.records.capture import (
     IntArray,
     PatternBlock,
 )
+from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head
 
 TAKES = 0.1
@@ -173,3 +174,68 @@ def _of_these_keys(capture: Capture, name: str) -> FloatArray | None:
     """An extra of each key; None where there is none, or keys were merged since."""
     extra = capture.extras.get(name)
     return extra if extra is not None and extra.shape[-1] == len(capture.key_tokens) else None
+
+
+# The head that moves most to one query, of a model whose card names none. A key's share in what a
+# row takes, less its mean share over all rows that may take it, is high where one query asks for it
+# and others do not. For an answer, it is the weight on keys that are the token written.
+
+NEAR = 2
+"""Links over no more tokens than this are left out: most heads have them on any text."""
+MOVES = 0.1
+"""A share that is less above its mean moves little."""
+LEFT = 0.2
+"""A row that has less of its weight off rests moves nothing."""
+
+
+@dataclass
+class FindMovingHead:
+    """Consumes the rows of a run, and finds the head with the link that moves most.
+
+    `rests`: those of all heads. Links to rests, to the first token of a causal model, and of or to
+    special tokens are left out.
+    """
+
+    empty: Capture
+    rests: FindRests
+    best: dict[Head, tuple[float, int]] = field(default_factory=dict)
+    """Of each head the highest share, and the query that has it."""
+
+    def __post_init__(self) -> None:
+        keys = [not token.special for token in self.empty.key_tokens]
+        if self.empty.causal:
+            keys[0] = False
+        self._keys = np.array(keys)
+        self._queries = np.array([not token.special for token in self.empty.query_tokens])
+        self._near = min(NEAR, max(0, int(self._keys.sum()) - 2))  # of a short text all is near
+
+    def __call__(self, block: PatternBlock) -> None:
+        n, first = block.weights.shape[2], self.empty.first_query
+        far = np.abs(block.queries[:, None] - np.arange(n)) > self._near
+        far |= not self.empty.one_sequence  # positions of two texts are not near each other
+        far &= self._keys[:n] & self._queries[block.queries - first][:, None]
+        lengths = lengths_of(self.rests.lengths, block.layer, block.heads, n)
+        for number, weights, length in zip(block.heads, block.weights, lengths, strict=True):
+            head = Head(block.layer, number)
+            off = ~self.rests.of(head)[:n] & self._keys[:n]
+            sizes, taken = weights.sum(axis=1), weights * length
+            shares = taken / np.maximum(taken.sum(axis=1, keepdims=True), TINY)
+            more = shares - self.rests.means(head)[1][:n]
+            kept = weights @ off.astype(np.float32) >= LEFT * sizes
+            more = np.where(far & off & kept[:, None], more, -1.0).max(axis=1, initial=-1.0)
+            row = int(more.argmax())
+            found = float(more[row]), int(block.queries[row])
+            self.best[head] = max(self.best.get(head, (-1.0, 0)), found, key=lambda each: each[0])
+
+    def highest(self) -> Head:
+        """The head with the highest share; ties go to the earliest head."""
+        return max(sorted(self.best), key=lambda head: self.best[head][0])
+
+    def choice(self) -> Choice:
+        """The head with the highest share; nothing is claimed of it where that is little."""
+        head = self.highest()
+        share, query = self.best[head]
+        if share < MOVES:
+            return Choice((head,), "even")
+        start = self.empty.query_tokens[query - self.empty.first_query].start
+        return Choice((head,), "moves", start=start)

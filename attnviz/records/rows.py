@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 
 from attnviz.records.capture import Capture, MadeBy, ModelIdentity
 from attnviz.records.heads import Head, NamedHead
-from attnviz.records.images import ImageView, Patch, SeenImage
-from attnviz.records.tokens import CallOptions, HeardSound, Token
+from attnviz.records.places import HeardSound, ImageView, Patch, SeenImage
+from attnviz.records.tokens import CallOptions, Token
 from attnviz.records.transforms import transform_to_dict
 
 LEAST_FLOAT32 = float(np.finfo(np.float32).smallest_subnormal)

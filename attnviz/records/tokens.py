@@ -9,23 +9,14 @@ from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
 from attnviz.errors import IdleOption, InputError, UsageError, in_quotes, option, readable
-from attnviz.records.images import CLASS, Patch, RawImage
+from attnviz.records.places import PADDING, Patch, RawImage, Span
 
 SPECIAL_LABEL = "BOS"
 MASKS = ("[MASK]", "<mask>")
 """The names of masks; a text may have either, whatever the model's own is."""
 
 
-Waveform: TypeAlias = NDArray[np.float32]
-"""Waveform of one channel (n), from -1 to 1."""
-Span: TypeAlias = tuple[float, float]
-"""From a second of the sound up to another."""
-PADDING = "[padding]"
-"""The name of frames in which there is no sound."""
 SEGMENTS = "A", "B"
 """The texts of a pair; `@A` names all tokens of the first."""
 
@@ -60,6 +51,11 @@ class Token:
     time: Span | None = None
     segment: str | None = None
     type: int = field(default=0, compare=False)
+
+    @property
+    def inset(self) -> bool:
+        """Whether it is a part of what is set into a text: one of the tokens of an image."""
+        return self.image is not None
 
     @property
     def silent(self) -> bool:
@@ -126,25 +122,6 @@ def numbered_parts(group: list[Token]) -> list[Token]:
     return [replace(token, part=(i, len(group))) for i, token in enumerate(group, start=1)]
 
 
-def parts_of_images(tokens: Sequence[Token]) -> dict[str, str]:
-    """The name of each image, and `64 parts of the image, @r0c0 to @r7c7`: what it consists of."""
-    parts: dict[int, list[str]] = {}
-    for token in tokens:
-        if token.image is not None:
-            parts.setdefault(token.image, []).extend([token.label] if token.patch else [])
-    several, told = len(parts) > 1, dict[str, str]()
-    for n, own in parts.items():
-        name, the = (f"image {n + 1}", "") if several else ("image", "the ")
-        what = f"{len(own)} part{'s' if len(own) > 1 else ''} of {the}{name}"
-        told[name] = f"{what}, {own[0]} to {own[-1]}" if own else name
-    return told
-
-
-def class_rows(tokens: Sequence[Token]) -> tuple[int, ...]:
-    """The tokens that a model reads the class of an image from."""
-    return tuple(token.index for token in tokens if token.label.startswith(CLASS))
-
-
 # Segments: named parts of a prompt, of which every token belongs to exactly one.
 
 
@@ -198,12 +175,12 @@ def partition(
 def segment_of(tokens: Sequence[Token], segments: Sequence[Segment], text: str) -> list[int | None]:
     """The index of the segment that has each token's first visible letter; None: it is special.
 
-    Tokens of an image are in the segment that begins where the image stands.
+    Tokens of an inset are in the segment that begins where it stands.
     """
     starts = sorted((start, i) for i, s in enumerate(segments) for start, _ in s.slices)
 
     def of(token: Token) -> int | None:
-        if token.special and token.image is None:
+        if token.special and not token.inset:
             return None
         slice_ = text[token.start : token.end]
         blanks = len(slice_) - len(slice_.lstrip()) if slice_.strip() else 0
@@ -248,72 +225,6 @@ class Chat:
     target: str | None = None
     unread: tuple[str, ...] = ()
     images: tuple[RawImage | None, ...] = ()
-
-
-# Sounds, and what a model heard of one.
-
-
-@dataclass(frozen=True, eq=False)
-class RawSound:
-    """A sound as it was given, or a part of it.
-
-    `rate`: samples a second. `begin`: the second at which the samples begin, of `seconds` that
-    there are in all. `changes`: what was done to read it, such as "2 channels mixed".
-    """
-
-    name: str
-    samples: Waveform
-    rate: int
-    seconds: float
-    begin: float = 0.0
-    changes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, eq=False)
-class HeardSound:
-    """What a model heard of a sound, from `begin` to `end`, of `seconds` that there are in all.
-
-    `frame`: the seconds from one frame to the next. `rate`: the file's, and `heard_rate` the
-    model's. `window`: the seconds that the model always takes, padded where there are fewer; 0: as
-    many as there are. `envelope` (bins, 2): the lowest and the highest sample of each part.
-    """
-
-    name: str
-    rate: int
-    heard_rate: int
-    seconds: float
-    begin: float
-    end: float
-    frame: float
-    window: float
-    changes: tuple[str, ...] = ()
-    envelope: Waveform = field(default_factory=lambda: np.zeros((0, 2), np.float32))
-
-    @property
-    def facts(self) -> str:
-        """`sound of 3.20 s at 16,000 Hz resampled from 44,100, a frame is 0.02 s`."""
-        heard = self.end - self.begin
-        part = f"{self.begin:.2f}–{self.end:.2f} s of {self.seconds:.2f} s"
-        whole = self.begin == 0 and self.end >= self.seconds - HARDLY
-        rate = f" resampled from {self.rate:,}" if self.rate != self.heard_rate else ""
-        of = f"{heard:.2f} s" if whole else part
-        parts = [f"sound of {of} at {self.heard_rate:,} Hz{rate}", *self.changes]
-        parts.append(f"a frame is {self.frame:g} s")
-        if self.window > heard + HARDLY:
-            parts.append(f"padded to {self.window:g} s")
-        return ", ".join(map(readable, parts))
-
-    @property
-    def notes(self) -> list[str]:
-        """That the model did not hear the rest of it."""
-        if self.end >= self.seconds - HARDLY:
-            return []
-        heard = f"the model hears {self.end - self.begin:.2f} s of {self.seconds:.2f} s"
-        return [f"{heard}; {option('start', f'{self.end:g}')} goes on from there"]
-
-
-HARDLY = 0.005
-"""Seconds that are not worth a word."""
 
 
 # How a model writes an answer.

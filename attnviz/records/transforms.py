@@ -42,9 +42,9 @@ class Transforms(SavedTransforms):
     `rollout` multiplies the layers, and shows the last one or those of `rollout_layers`.
     `drop_sink` takes the columns of the first token and of each head's rests away, `drop_keys`
     those of other tokens, as a user names them. `reduce` joins heads, `over` the heads of each
-    layer, over layers, or over all (None). `whole_images`: each image becomes one token, as what
-    shows it may ask for; `binned`: the frames of a sound become few. `mean_patches`: the patches of
-    an image that attend become one token, and all keys stay.
+    layer, over layers, or over all (None). `units`: those whose pieces are merged first, as what
+    shows them may ask for. `mean_patches`: all patches that attend become one token, and all keys
+    stay.
     `relative` divides the weights on images by those of a neutral prompt.
     """
 
@@ -54,8 +54,7 @@ class Transforms(SavedTransforms):
     drop_keys: Sequence[str] = ()
     reduce: How | None = None
     over: Over | None = None
-    whole_images: bool = False
-    binned: bool = False
+    units: tuple[Unit, ...] = ()
     mean_patches: bool = False
     relative: str | None = None
 
@@ -77,9 +76,7 @@ class Transforms(SavedTransforms):
     @property
     def merged(self) -> tuple[Unit, ...]:
         """The units whose pieces are merged, in the order in which that is done."""
-        images: tuple[Unit, ...] = ("images",) if self.whole_images else ()
-        frames: tuple[Unit, ...] = ("frames",) if self.binned else ()
-        return (*images, *frames, *((self.merge,) if self.merge else ()))
+        return (*self.units, *((self.merge,) if self.merge else ()))
 
     @property
     def any(self) -> bool:

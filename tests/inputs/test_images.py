@@ -10,7 +10,7 @@ from PIL import Image
 
 from attnviz.errors import InputError, UsageError
 from attnviz.inputs.images import MOST_PIXELS, picture_of, read_picture
-from attnviz.records.images import RawImage
+from attnviz.records.places import RawImage
 
 RED = (200, 10, 20)
 

@@ -8,7 +8,8 @@ from PIL import Image
 
 import attnviz
 from attnviz.errors import InputError, UsageError
-from attnviz.inputs.text import Stdin, TextInput, medium_of, read_text
+from attnviz.inputs.given import medium_of
+from attnviz.inputs.text import Stdin, TextInput, read_text
 
 
 @pytest.fixture

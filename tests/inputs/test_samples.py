@@ -9,8 +9,8 @@ import pytest
 from attnviz.cli import COMMANDS, command
 from attnviz.errors import ExitStatus, InputError
 from attnviz.inputs.beside import is_jsonl
+from attnviz.inputs.given import found, samples
 from attnviz.inputs.images import read_picture
-from attnviz.inputs.samples import found, samples
 from tests.conftest import Run
 
 

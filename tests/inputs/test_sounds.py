@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from attnviz.errors import InputError, UsageError
 from attnviz.inputs.sounds import LONGEST, read_sound, sound_of
-from attnviz.records.sounds import resampled
+from attnviz.records.speech import resampled
 
 TONE = 0.5 * np.sin(2 * np.pi * 440 * np.arange(8_000) / 8_000)
 """A second at 8,000 samples."""

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from attnviz.kit.choose import default_head, most_telling_head
-from attnviz.kit.telling import FindMovingHead
 from attnviz.records.capture import VALUE_NORMS
 from attnviz.records.heads import Head, NamedHead
-from attnviz.records.rests import find_rests, rows_of
+from attnviz.records.rests import FindMovingHead, find_rests, rows_of
 from tests.factories import make_capture, random_patterns
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from attnviz.cli import main
 from attnviz.errors import ExitStatus
-from attnviz.inputs.samples import samples
+from attnviz.inputs.given import samples
 from attnviz.kit.completion import script_for
 from attnviz.kit.session import process_session
 from attnviz.models.folder.files import CONFIG

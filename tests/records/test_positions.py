@@ -3,7 +3,7 @@
 import pytest
 
 from attnviz.errors import UsageError
-from attnviz.records.images import Patch
+from attnviz.records.places import Patch
 from attnviz.records.positions import find_positions, last_word, one_position, word_around
 from attnviz.records.tokens import Token, numbered
 

@@ -17,9 +17,8 @@ from attnviz.commands.show.capture import AttentionCapture
 from attnviz.errors import InputError, UsageError
 from attnviz.records.capture import END_READ
 from attnviz.records.heads import Head
-from attnviz.records.sounds import path_shares
-from attnviz.records.speech import SpokenWord, aligned, lost_letters
-from attnviz.records.tokens import PADDING
+from attnviz.records.places import PADDING
+from attnviz.records.speech import SpokenWord, aligned, lost_letters, path_shares
 from tests.conftest import Run, loaded_once
 from tests.speech.zoo import RATE, SPECIAL, WINDOW, as_wav, named, spoken_tokenizer, syllables
 

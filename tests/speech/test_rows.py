@@ -14,7 +14,7 @@ from attnviz.kit.prepare import Prepared, TextOptions, load_model, prepare
 from attnviz.models.catalog import Source
 from attnviz.records.capture import Kind
 from attnviz.records.heads import every_head
-from attnviz.records.tokens import RawSound
+from attnviz.records.places import RawSound
 from tests.speech.zoo import RATE, ZOO, Spoken, syllables
 
 THEIRS = {
@@ -37,7 +37,7 @@ def prepared(folder: Path, kind: Kind) -> Prepared:
     model = load_model(Source(str(folder), quiet=True, kind=None if kind == "self" else kind))
     sound = RawSound("a.wav", syllables(), RATE, 1.5)
     target = SAID if kind in ("cross", "decoder") else None
-    return prepare(model, "", TextOptions(sound=sound, target=target))
+    return prepare(model, "", TextOptions(given=(sound,), target=target))
 
 
 def eager(spoken: Spoken, folder: Path, run: Prepared) -> dict[str, Any]:

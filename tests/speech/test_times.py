@@ -16,7 +16,7 @@ from torch import nn
 
 from attnviz.kit.prepare import load_model
 from attnviz.models.catalog import Source
-from attnviz.records.tokens import RawSound, Span
+from attnviz.records.places import RawSound, Span
 from tests.speech.zoo import RATE, ZOO, Spoken, syllables
 
 BLOCKS = ((0.30, 0.36), (0.70, 0.90), (1.21, 1.25), (1.42, 1.50))
@@ -50,8 +50,9 @@ class Heard:
             self.engine.model.base_model(**heard.model.inputs((), (1, 1)))
         hook.remove()
         (vectors,) = kept
+        assert heard.sound is not None
         self.frame = heard.sound.frame
-        return vectors.reshape(-1, vectors.shape[-1]), [token.time for token in heard.frames]
+        return vectors.reshape(-1, vectors.shape[-1]), [token.time for token in heard.tokens]
 
 
 def far_off(

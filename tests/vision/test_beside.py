@@ -21,7 +21,7 @@ from attnviz.models.loaded import LoadedModel
 from attnviz.models.verifying import in_float64
 from attnviz.records.capture import Kind
 from attnviz.records.heads import every_head
-from attnviz.records.images import RawImage
+from attnviz.records.places import RawImage
 from tests.conftest import Run, slow
 from tests.vision.beside import MODELS, Beside, read_by
 from tests.vision.folders import processor
@@ -46,7 +46,7 @@ def engine_of(made: Beside, kind: Kind | None = None) -> LoadedModel:
 
 def prepared(made: Beside, pixels: NDArray[np.uint8], kind: Kind | None = None) -> Prepared:
     images = (RawImage("a.png", pixels),)
-    return prepare(engine_of(made, kind), TEXT, TextOptions(images=images))
+    return prepare(engine_of(made, kind), TEXT, TextOptions(given=images))
 
 
 def rows(made: Beside, pixels: NDArray[np.uint8], kind: Kind | None = None) -> list[Any]:
@@ -85,7 +85,7 @@ def test_rows_of_one_sequence_of_text_and_patches_are_those_of_transformers(made
     empty = prepared(made, noise(150, 70)).empty
     assert [token.label for token in empty.query_tokens[10:13]] == ["?", "[class]", "@r0c0"]
     assert not empty.causal
-    options = TextOptions(images=(RawImage("a.png", noise(90, 60)),))
+    options = TextOptions(given=(RawImage("a.png", noise(90, 60)),))
     assert verify(engine_of(made), None, TEXT, options).exact
 
 
@@ -157,7 +157,7 @@ def test_patches_react_to_the_pixels_of_their_boxes_and_to_no_others(
 
 @OF_BLIP
 def test_verifying_finds_the_capture_exact(made: Beside) -> None:
-    options = TextOptions(images=(RawImage("a.png", noise(90, 60)),))
+    options = TextOptions(given=(RawImage("a.png", noise(90, 60)),))
     for kind in (None, "cross"):
         verified = verify(engine_of(made, kind), None, TEXT, options)
         assert verified.exact
@@ -208,6 +208,6 @@ def test_a_model_in_memory_is_read_as_its_folder() -> None:
     made, pixels = BLIP[0], noise(60, 60)
     folder = folder_of(made)
     engine = wrap_huggingface(made.eager(folder), processor(folder), "cross")
-    ready = prepare(engine, TEXT, TextOptions(images=(RawImage("a.png", pixels),)))
+    ready = prepare(engine, TEXT, TextOptions(given=(RawImage("a.png", pixels),)))
     own = ready.record(every_head(engine.identity.heads_per_layer)).layers[0].weights
     assert np.abs(own - rows(made, pixels, "cross")[0]).max() < 1e-6

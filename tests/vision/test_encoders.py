@@ -19,7 +19,7 @@ from attnviz.errors import InputError, ModelError, UsageError
 from attnviz.kit.prepare import Prepared, TextOptions, load_model, prepare
 from attnviz.models.catalog import Source
 from attnviz.records.heads import Head, every_head
-from attnviz.records.images import RawImage
+from attnviz.records.places import RawImage
 from tests.conftest import some
 from tests.vision.encoders import (
     ENCODERS,
@@ -45,7 +45,7 @@ class Made:
 
     def prepared(self, pixels: NDArray[np.uint8]) -> Prepared:
         """An image, as attnviz reads it."""
-        return prepare(self.engine, "", TextOptions(images=(RawImage("a.png", pixels),)))
+        return prepare(self.engine, "", TextOptions(given=(RawImage("a.png", pixels),)))
 
     def difference(self, pixels: NDArray[np.uint8]) -> float:
         """The largest difference of a weight to transformers' eager attention."""
@@ -131,18 +131,18 @@ def test_they_take_one_image_and_no_text(tmp_path: Path) -> None:
     image = RawImage("a.png", noise(40, 40))
     for text, options, error in (
         ("a cat", TextOptions(), "reads images alone, and no text"),
-        ("a cat", TextOptions(images=(image,)), "images alone, and no text; leave the text out"),
+        ("a cat", TextOptions(given=(image,)), "images alone, and no text; leave the text out"),
         (
             "b.png",
-            TextOptions(images=(image,)),
+            TextOptions(given=(image,)),
             "reads one image at a time, and 'b.png' is another",
         ),
         ("", TextOptions(), "reads images alone, and no text"),
-        ("", TextOptions(images=(image, image)), "reads one image at a time, and 2 are given"),
-        ("", TextOptions(images=(image,), bos=True), "is about a text"),
-        ("", TextOptions(images=(image,), special=True), "is about a text"),
-        ("", TextOptions(images=(image,), truncate="left"), "cuts a text"),
-        ("", TextOptions(images=(image,), target="a"), "is the output of an encoder-decoder"),
+        ("", TextOptions(given=(image, image)), "reads one image at a time, and 2 are given"),
+        ("", TextOptions(given=(image,), bos=True), "is about a text"),
+        ("", TextOptions(given=(image,), special=True), "is about a text"),
+        ("", TextOptions(given=(image,), truncate="left"), "cuts a text"),
+        ("", TextOptions(given=(image,), target="a"), "is the output of an encoder-decoder"),
     ):
         with pytest.raises((InputError, UsageError)) as refused:
             prepare(engine, text, options)
@@ -152,7 +152,7 @@ def test_they_take_one_image_and_no_text(tmp_path: Path) -> None:
 def test_an_image_of_few_pixels_is_refused(tmp_path: Path) -> None:
     engine = loaded(encoder("vit"), tmp_path / "model").engine
     with pytest.raises(InputError, match="at least 4 pixels"):
-        prepare(engine, "", TextOptions(images=(RawImage("a.png", noise(3, 40)),)))
+        prepare(engine, "", TextOptions(given=(RawImage("a.png", noise(3, 40)),)))
 
 
 def test_weights_without_a_pooler_are_enough(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_weights_without_a_pooler_are_enough(tmp_path: Path) -> None:
 def loaded_from(folder: Path, pixels: NDArray[np.uint8]) -> Prepared:
     """An image, as the model of a folder reads it."""
     engine = load_model(Source(str(folder), quiet=True))
-    return prepare(engine, "", TextOptions(images=(RawImage("a.png", pixels),)))
+    return prepare(engine, "", TextOptions(given=(RawImage("a.png", pixels),)))
 
 
 @pytest.mark.parametrize("name", ["vit", "dinov3_vit"])

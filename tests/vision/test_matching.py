@@ -21,7 +21,7 @@ from attnviz.models.catalog import Source
 from attnviz.models.placement import Placement
 from attnviz.records.exhibit import Look
 from attnviz.records.heads import every_head
-from attnviz.records.images import RawImage
+from attnviz.records.places import RawImage
 from attnviz.records.transforms import Additions
 from tests.conftest import Run
 from tests.vision.encoders import encoder, make_towers
@@ -110,7 +110,7 @@ def test_patches_and_the_rest_sum_to_the_cosine_of_transformers(
 ) -> None:
     pixels = noise(40, 36)
     model = load_model(Source(str(folder), placement=Placement(dtype=dtype), quiet=True))
-    options = TextOptions(images=(RawImage("a.png", pixels),), matched=True)
+    options = TextOptions(given=(RawImage("a.png", pixels),), matched=True)
     prepared = prepare(model, TEXT, options)
     captured = prepared.record(every_head(prepared.model.identity.heads_per_layer))
     ids = [

@@ -20,7 +20,7 @@ from attnviz.kit.prepare import TextOptions, load_model, prepare
 from attnviz.models.catalog import Source
 from attnviz.models.loaded import LoadedModel
 from attnviz.records.capture import Kind
-from attnviz.records.images import Box, ImageView, Patch, RawImage
+from attnviz.records.places import Box, ImageView, Patch, RawImage
 from tests.conftest import slow, some
 from tests.vision.local import image_token_id, image_tokens, make_local
 from tests.vision.zoo import ZOO, Sighted, processed, processor, species
@@ -82,7 +82,7 @@ class Local:
     def places(self, pixels: NDArray[np.uint8]) -> "Places":
         """Where attnviz says that they are."""
         images = (RawImage("a.png", pixels),)
-        prepared = prepare(self.engine, self.text, TextOptions(special=True, images=images))
+        prepared = prepare(self.engine, self.text, TextOptions(special=True, given=images))
         if self.engine.kind == "cross":
             keys = prepared.empty.key_tokens
             return Places(prepared.empty.images[0].views, [token.patch for token in keys])

@@ -15,7 +15,7 @@ from attnviz.errors import AttnvizError, InputError, ModelError, readable
 from attnviz.kit.prepare import Prepared, TextOptions, load_model, prepare
 from attnviz.models.catalog import Source
 from attnviz.records.heads import Head
-from attnviz.records.images import RawImage
+from attnviz.records.places import RawImage
 from tests.conftest import slow
 from tests.vision.zoo import species
 
@@ -23,7 +23,7 @@ from tests.vision.zoo import species
 def read(folder: Path, size: tuple[int, int] = (90, 60), text: str = "What?") -> Prepared:
     """A text with an image, read by the model of a folder."""
     pixels = np.random.default_rng(0).integers(0, 256, (*size[::-1], 3), dtype=np.uint8)
-    options = TextOptions(images=(RawImage("a.png", pixels),))
+    options = TextOptions(given=(RawImage("a.png", pixels),))
     return prepare(load_model(Source(str(folder), quiet=True)), text, options)
 
 
@@ -168,7 +168,7 @@ def test_a_text_alone_is_told_that_the_model_reads_images_too(llava: Path) -> No
 def test_cross_attention_to_an_image_has_the_text_as_its_queries(tmp_path: Path) -> None:
     source = Source(str(species("mllama").make(tmp_path / "model")), kind="cross", quiet=True)
     pixels = np.zeros((60, 90, 3), np.uint8)
-    options = TextOptions(images=(RawImage("a.png", pixels),))
+    options = TextOptions(given=(RawImage("a.png", pixels),))
     capture = prepare(load_model(source), "<image> What?", options).empty
     assert written(capture) == "queries: “<|image|><|endoftext|> What?”"
     (note,) = model_notes(capture.model)

@@ -18,7 +18,7 @@ from attnviz.models.catalog import Source
 from attnviz.models.verifying import in_float64
 from attnviz.records.capture import KeepEverything, Kind, Wanted
 from attnviz.records.heads import every_head
-from attnviz.records.images import RawImage
+from attnviz.records.places import RawImage
 from tests.conftest import slow
 from tests.vision.zoo import ZOO, Sighted, older, processed, processor, species
 
@@ -41,7 +41,7 @@ class Both:
     def prepared(self, text: str, *pixels: NDArray[np.uint8]) -> Prepared:
         """A text with images, as attnviz reads it."""
         images = tuple(RawImage(f"{n}.png", each) for n, each in enumerate(pixels))
-        return prepare(self.engine, text, TextOptions(special=True, images=images))
+        return prepare(self.engine, text, TextOptions(special=True, given=images))
 
     def inputs(self, text: str, *pixels: NDArray[np.uint8]) -> dict[str, Any]:
         """The same as transformers reads it."""
@@ -100,7 +100,7 @@ def test_rows_of_cross_attention_to_images_are_those_of_transformers(
     names = [token.label for token in empty.key_tokens]
     assert [name.split("#")[0] for name in names[::65][:4]] == 2 * ["[class]"] + 2 * ["[padding]"]
     assert names[1] == ("@t1r0c0" if images == 1 else "@1:t1r0c0")
-    read = TextOptions(special=True, images=(RawImage("a.png", pixels[0]),))
+    read = TextOptions(special=True, given=(RawImage("a.png", pixels[0]),))
     assert verify(both.engine, None, f"{both.sighted.place} What?", read).exact
     with pytest.raises(UsageError, match="is its attention to images"):
         prepare(both.engine, "What?", TextOptions())
@@ -122,7 +122,7 @@ def test_a_folder_as_it_was_before_transformers_5_reads_the_same(
 ) -> None:
     text, folder = f"{both.sighted.place} What?", older(copytree(both.folder, tmp_path / "model"))
     images = (RawImage("a.png", noise(150, 70)),)
-    options = TextOptions(special=True, images=images)
+    options = TextOptions(special=True, given=images)
     prepared = prepare(load_model(Source(str(folder), quiet=True)), text, options)
     assert prepared.source == both.prepared(text, images[0].pixels).source
 
@@ -148,7 +148,7 @@ def test_what_the_model_answers_is_what_transformers_computes(both: Both) -> Non
 
 
 def test_verifying_with_images_finds_the_capture_exact(both: Both) -> None:
-    options = TextOptions(special=True, images=(RawImage("a.png", noise(90, 60)),))
+    options = TextOptions(special=True, given=(RawImage("a.png", noise(90, 60)),))
     verified = verify(both.engine, None, f"{both.sighted.place} What?", options)
     assert verified.exact
     assert verified.output == 0

@@ -19,7 +19,6 @@ from attnviz.models.catalog import Source
 from attnviz.models.frozen.contrast import Contrast
 from attnviz.records.capture import Wanted
 from attnviz.records.heads import Head
-from attnviz.records.images import RawImage
 from attnviz.records.interventions import (
     ChangedRun,
     CutLink,
@@ -30,6 +29,7 @@ from attnviz.records.interventions import (
     SourceRun,
 )
 from attnviz.records.paths import LOGITS, Paths
+from attnviz.records.places import RawImage
 from attnviz.records.predict import LogitRows
 from attnviz.records.tokens import Sampling
 from tests.frozen import every_head
@@ -87,7 +87,7 @@ def seen_by(name: str, folder: Path) -> Seen:
     species(name).make(folder)
     text, draw = f"Look: {species(name).place} What?", np.random.default_rng(0)
     pixels = draw.integers(0, 256, (70, 90, 3), dtype=np.uint8)
-    options = TextOptions(special=True, images=(RawImage("a.png", pixels),))
+    options = TextOptions(special=True, given=(RawImage("a.png", pixels),))
     prepared = prepare(load_model(Source(str(folder), quiet=True)), text, options)
     plain = AutoModelForImageTextToText.from_pretrained(folder).eval()
     inputs = processed(processor(folder), text, Image.fromarray(pixels))

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from attnviz.errors import AttnvizError, InputError, UsageError
 from attnviz.kit.prepare import TextOptions, prepare, verify
 from attnviz.records.heads import every_head
-from attnviz.records.images import RawImage
+from attnviz.records.places import RawImage
 from tests.conftest import slow
 from tests.vision.test_places import Local, Places, check, noise
 from tests.vision.test_rows import Both, loaded
@@ -101,7 +101,7 @@ class Within(Local):
     def seen(self, pixels: NDArray[np.uint8]) -> Any:
         """An image, as attnviz reads it."""
         images = (RawImage("a.png", pixels),)
-        return prepare(self.engine, self.text, TextOptions(special=True, images=images))
+        return prepare(self.engine, self.text, TextOptions(special=True, given=images))
 
 
 @pytest.mark.parametrize("size", [slow(WIDE, id="wide"), pytest.param((70, 150), id="tall")])
@@ -128,6 +128,6 @@ def test_it_takes_one_image_and_is_not_verified(tmp_path: Path) -> None:
         prepare(both.engine, "What?", TextOptions())
     with pytest.raises(InputError, match="shows the patches of one image, but 2 are given"):
         both.prepared("<image> <image>", noise(*WIDE), noise(*WIDE))
-    options = TextOptions(special=True, images=(RawImage("a.png", noise(*WIDE)),))
+    options = TextOptions(special=True, given=(RawImage("a.png", noise(*WIDE)),))
     with pytest.raises(UsageError, match="not those within an image"):
         verify(both.engine, None, "What?", options)

@@ -139,10 +139,10 @@ def _prepared(model: "LoadedModel", text: str, options: TextOptions, how: Ablati
 
 
 def _first_followed(prepared: Prepared) -> int:
-    """The position of the first token that is measured: behind all images, whose tokens are marks
+    """The position of the first token that is measured: behind all insets, whose tokens are marks
     that no model learns to write."""
     tokens = prepared.empty.query_tokens
-    return max((token.index + 1 for token in tokens if token.image is not None), default=1)
+    return max((token.index + 1 for token in tokens if token.inset), default=1)
 
 
 def _chosen(prepared: Prepared, how: Ablating) -> list[Part]:

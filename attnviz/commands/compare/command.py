@@ -10,7 +10,7 @@ from attnviz.commands.compare.record import ModelComparison, TextComparison
 from attnviz.commands.compare.rows import OF_A_WORD, OF_IMAGES, OF_MODELS, OF_ROWS, SHOWN
 from attnviz.commands.compare.run import compare_models, compare_texts
 from attnviz.errors import UsageError, option
-from attnviz.inputs.text import medium_of
+from attnviz.inputs.given import medium_of
 from attnviz.kit import completion
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of

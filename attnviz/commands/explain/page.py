@@ -64,7 +64,7 @@ def page_of(traced: Traced, prepared: Prepared) -> Iterator[str]:
     if prepared.options.special:
         wrong = f"a page reads all of a text as text, and {option('special')} does not"
         raise UsageError(wrong, "leave it out")
-    if prepared.options.images:
+    if prepared.options.given:
         raise UsageError(f"{option('image')} {NO_IMAGE}", AS_TEXT)
     held, why, error = *_held(prepared), None
     packed = document.packed_arrays(*held)

@@ -11,7 +11,7 @@ from attnviz.draw.labels import name_of
 from attnviz.draw.titles import amount, elided
 from attnviz.errors import readable
 from attnviz.records.meaning import Meaning
-from attnviz.records.positions import groups_of
+from attnviz.records.merging import WHOLE, groups_of
 from attnviz.records.tokens import SPECIAL_LABEL
 from attnviz.records.trace import HeadTrace, OtherRow, Projection
 
@@ -102,11 +102,9 @@ def _numbered(sheet: HeadSheet, name: str, labels: tuple[str, ...]) -> None:
     capture = sheet.trace.capture
     text, tokens = capture.texts[side], (capture.query_tokens, capture.key_tokens)[side]
     listed = []
-    for part in groups_of(capture, "images")[side]:
-        first, last, image = part[0], part[-1], tokens[part[0]].image
-        number = f" {(image or 0) + 1}" if len(capture.images) > 1 else ""
-        whole = f"{first}-{last}:image{number}"
-        listed.append(whole if len(part) > 1 else f"{first}:{labels[first]}")
+    for part in groups_of(capture, WHOLE)[side]:
+        whole = f"{part[0]}-{part[-1]}:{capture.inset_name(tokens[part[0]].image)}"
+        listed.append(whole if len(part) > 1 else f"{part[0]}:{labels[part[0]]}")
     sheet.line(f"{name}: {' '.join(listed)}")
     for word in [word for word in groups_of(capture, "words")[side] if len(word) > 1][:MOST_WORDS]:
         whole = readable(text[tokens[word[0]].start : tokens[word[-1]].end].strip())

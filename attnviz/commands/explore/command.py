@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 from attnviz.commands.explore.scene import Opened, Runs
 from attnviz.console import Display, display_of
 from attnviz.errors import UsageError, missing, option
+from attnviz.inputs.given import given_of
 from attnviz.kit import options as g
 from attnviz.kit.lines import text_or_capture
 from attnviz.kit.option import command
 from attnviz.kit.session import Session, as_flag
-from attnviz.kit.values import pictures_of
 from attnviz.records.capture import Capture
 from attnviz.records.rests import with_rests
 
@@ -63,7 +63,7 @@ def explore(
         opened = _of_capture(given, image)
     else:
         loaded = session.load(g.source_of(session, model, run, kind, causal=causal))
-        options = replace(tokens.options(run, target), images=pictures_of(image))
+        options = replace(tokens.options(run, target), given=given_of(image))
         opened = Opened(given, Runs(loaded, options))
     if not session.stdin.is_terminal:
         _take_keys_from_the_terminal(session)

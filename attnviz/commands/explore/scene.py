@@ -31,6 +31,7 @@ from attnviz.records.capture import (
 )
 from attnviz.records.exhibit import Choice, Exhibit, HeadMap, links_of, whole_map
 from attnviz.records.heads import Head, every_head
+from attnviz.records.merging import WHOLE
 from attnviz.records.positions import find_positions, last_word
 from attnviz.records.rests import rests_in
 from attnviz.records.tokens import Token
@@ -232,13 +233,13 @@ class Scene:
         return peaks
 
     def _telling_keys(self, slot: Slot) -> list[int]:
-        """The keys that are no rest, nor special, but for images, nor the first of a causal model.
+        """The keys that are no rest, nor special, but for insets, nor the first of a causal model.
 
         Of a run that goes on, rests are not known.
         """
         tokens, capture, own = self.capture.key_tokens, self.capture, self.slots[slot]
         first = capture.one_sequence and capture.causal
-        off = [not token.special or token.image is not None for token in tokens]
+        off = [not token.special or token.inset for token in tokens]
         if RESTS in capture.extras and own.layer is not None and own.head is not None:
             off = (np.array(off) & ~rests_in(capture, Head(own.layer, own.head))).tolist()
         return [k for k in self.exhibit.keys if off[k] and (k or not first)]
@@ -299,7 +300,7 @@ class Scene:
 def scene_of(
     captured: Capture, transforms: Transforms, *, choose: bool = True, between: Between = go_on
 ) -> Scene:
-    """A capture, transformed, each image as one token; a rollout shows every layer.
+    """A capture, transformed, each inset as one token; a rollout shows every layer.
 
     `choose`: at the strongest link of the head with the clearest pattern, if the capture
     holds all heads; otherwise of the first head. Else at the last word. `between` is called
@@ -310,9 +311,9 @@ def scene_of(
     """
     if transforms.words and Merged("words") in captured.transforms:
         raise UsageError("pieces of words are merged in this capture", "keep them merged")
-    whole = any(token.image is not None for token in captured.query_tokens)
+    units = (WHOLE,) if any(token.inset for token in captured.query_tokens) else ()
     rolled = "all" if transforms.rollout else None
-    transforms = replace(transforms, rollout_layers=rolled, whole_images=whole)
+    transforms = replace(transforms, rollout_layers=rolled, units=units)
     exhibit = exhibit_of(captured, Choice(captured.heads), transforms, between=between)
     start = Scene(exhibit, grid_of(exhibit.maps).slot(exhibit.maps[0]), 0, 0)
     start = start.at(last_word(exhibit.capture.query_tokens))

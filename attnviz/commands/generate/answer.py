@@ -16,7 +16,7 @@ from attnviz.records.capture import GATES, Capture, FloatArray, IntArray
 from attnviz.records.exhibit import Choice
 from attnviz.records.grounding import Check
 from attnviz.records.heads import Head, listed
-from attnviz.records.positions import groups_of
+from attnviz.records.merging import groups_of
 from attnviz.records.reasoning import carried
 from attnviz.records.rests import ALIKE, ASKED
 from attnviz.records.rows import ABSENT

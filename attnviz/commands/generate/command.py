@@ -144,7 +144,7 @@ def _options_for(read: Prompt, asked: str | Chat | Question, options: TextOption
     if isinstance(asked, TextOfIds) and read.text is not asked:
         raise UsageError("token ids are the whole prompt", "give the question as a text")
     if isinstance(asked, Chat):
-        options = replace(options, images=images_of(asked, options.images))
+        options = replace(options, given=images_of(asked, options.pictures))
     if read.template is None:
         return options
     if options.bos is not None:
@@ -214,7 +214,7 @@ def generate(
     model = loaded(model)
     images = (asked.images if isinstance(asked, Question) else ()) or image  # its own come first
     options = model._text_options(bos, special, truncate, None, images)
-    seen = len(options.images)
+    seen = len(options.given)
     read = prompt_for(model._loaded, asked, documents, by, parts, raw=raw, images=seen)
     options = _options_for(read, asked, options)
     own = None if isinstance(asked, str) else asked.target

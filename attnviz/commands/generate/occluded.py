@@ -15,14 +15,15 @@ from attnviz.draw.titles import amount
 from attnviz.errors import ModelError
 from attnviz.records.capture import FloatArray
 from attnviz.records.grounding import Deletion
-from attnviz.records.images import Occlusion, PixelBox, RawImage, SeenImage
+from attnviz.records.images import Occlusion, PixelBox
 from attnviz.records.lasso import Doubles
+from attnviz.records.places import RawImage, SeenImage
 from attnviz.records.reasoning import MATTERS
 
 if TYPE_CHECKING:
-    from attnviz.models.loaded import SeenText
+    from attnviz.models.loaded import ReadInput
 
-See: TypeAlias = Callable[[Sequence[RawImage]], "SeenText"]
+See: TypeAlias = Callable[[Sequence[RawImage]], "ReadInput"]
 """Reads the same prompt with other images, of the same sizes."""
 SIDE = 4
 """Regions along each side of what the model saw of an image."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from attnviz.commands.generate.occluded import See
 from attnviz.errors import IdleOption, InputError, ModelError, RefusedChat, UsageError, option
 from attnviz.inputs.chats import Question, chat_of_question, read_chat, with_images
+from attnviz.inputs.given import found
 from attnviz.inputs.prompts import (
     QUESTION,
     By,
@@ -22,14 +23,13 @@ from attnviz.inputs.prompts import (
     cut_prompt,
     with_documents,
 )
-from attnviz.inputs.samples import found
 from attnviz.inputs.text import LARGEST, STDIN, check_not_blank, read_file
 from attnviz.kit import options as g
 from attnviz.kit.lines import text_alone
 from attnviz.kit.option import Call
 from attnviz.kit.prepare import TextOptions, check_uncut
 from attnviz.kit.session import Session
-from attnviz.records.images import MARK, ReadAs
+from attnviz.records.places import MARK, ReadAs
 from attnviz.records.tokens import RESTS, TEMPLATE, Chat, ChatPart, Segment, partition
 
 if TYPE_CHECKING:

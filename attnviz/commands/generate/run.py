@@ -57,8 +57,8 @@ from attnviz.records.capture import (
 from attnviz.records.exhibit import Choice
 from attnviz.records.grounding import Check, CheckMethod
 from attnviz.records.heads import Head, by_layer
-from attnviz.records.images import BESIDE, lie_beside
-from attnviz.records.positions import word_groups
+from attnviz.records.merging import word_groups
+from attnviz.records.places import BESIDE, lie_beside
 from attnviz.records.tokens import RESTS, Sampling, Token, numbered, segment_of
 from attnviz.records.transforms import Contributions, How
 
@@ -66,7 +66,7 @@ MANY = 4
 """Pieces of a word that a model hardly met while it was trained."""
 
 if TYPE_CHECKING:
-    from attnviz.models.loaded import LoadedModel, SeenText
+    from attnviz.models.loaded import LoadedModel, ReadInput
 
 
 @dataclass
@@ -209,7 +209,7 @@ class Answering:
     contribution: bool = False
     sections: tuple[str, ...] = ()
     hops: int = 0
-    seen: "SeenText | None" = None
+    seen: "ReadInput | None" = None
     see: See | None = None
 
     def __post_init__(self) -> None:
@@ -245,7 +245,7 @@ class Answering:
         """
         chat = self.prompt.template is not None
         of_chat = self.empty_notes if chat else ()
-        beside = lie_beside(self.read.images, (token.patch for token in self.tokens))
+        beside = lie_beside(self.read.images, self.tokens)
         said = (f"{BESIDE}; counted here is the attention to the text and to their one token",)
         notes = (*self.prompt.notes, *self.unread_notes, *of_chat, *self._rare_words)
         return (*notes, *(said if beside else ()))
@@ -529,9 +529,9 @@ def answering(
 
 def _as_read(
     model: "LoadedModel", prompt: Prompt, options: TextOptions
-) -> "tuple[LoadedModel, Prompt, tuple[Token, ...], SeenText | None, See | None]":
+) -> "tuple[LoadedModel, Prompt, tuple[Token, ...], ReadInput | None, See | None]":
     """The tokens of a prompt; of one with images, as a view of the model sees them."""
-    if not options.images:
+    if not options.given:
         how = as_read(model.tokenizer, prompt.text, options)[1]
         tokens = encode(model.tokenizer, prompt.text, how)
         if prompt.template is None:
@@ -539,7 +539,7 @@ def _as_read(
             prompt = replace(prompt, notes=(*prompt.notes, *notes))
         return model, prompt, tokens, None, None
     see = seeing(model, prompt, options)
-    seen = see(options.images)
+    seen = see(options.pictures)
     prompt = seen_prompt(prompt, seen.text, seen.spans)
     return seen.model, prompt, seen.tokens, seen, see
 

@@ -24,7 +24,7 @@ from attnviz.draw.terminal import text as terminal_text
 from attnviz.draw.terminal.cells import GAP, Column, cut, folded, listing, widest
 from attnviz.draw.titles import about_gates, amount, beginning, elided, prompt_size, size_of_answer
 from attnviz.errors import readable
-from attnviz.records.apply import with_whole_images
+from attnviz.records.apply import with_wholes
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, HeadMap, Look, PictureLook, Sides
 from attnviz.records.heads import listed
@@ -205,11 +205,11 @@ def render(shares: AnswerShares, display: Display, view: AnswerView) -> Iterator
     elif view == "image":
         yield from terminal_image.render(by_link(shares), display)
     elif view == "links":
-        yield from terminal_table.render(with_whole_images(by_link(shares)), display)
+        yield from terminal_table.render(with_wholes(by_link(shares)), display)
     elif view == "text":  # the prompt, once for each part of the answer
         for n, exhibit in enumerate(by_word(shares)):
             yield from [Text()] if n else []
-            yield from terminal_text.render(with_whole_images(exhibit), display)
+            yield from terminal_text.render(with_wholes(exhibit), display)
     else:
         yield from folded(Text(about_answer(shares), "dim"), display.width)
         answer = readable(_exact(shares.answer.capture).strip())

@@ -13,10 +13,9 @@ from attnviz.kit.choose import plan_heads
 from attnviz.kit.prepare import HeadOptions, Prepared
 from attnviz.kit.result import Form, Result
 from attnviz.records.capture import Capture
-from attnviz.records.heads import Head
+from attnviz.records.heads import ALIGNMENT, Head
 from attnviz.records.rows import Field, Fields, head_fields, model_name
-from attnviz.records.sounds import ALIGNMENT, heard_rows
-from attnviz.records.speech import check_aligned, path_scores
+from attnviz.records.speech import check_aligned, heard_rows, path_scores
 
 BAR = 20
 

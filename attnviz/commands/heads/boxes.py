@@ -28,25 +28,25 @@ from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.kit.result import Form, Result
 from attnviz.records.capture import Capture, ModelIdentity, PatternBlock
 from attnviz.records.heads import Head, choose_heads
-from attnviz.records.images import (
-    BESIDE,
-    Box,
-    are_sinks,
-    lie_beside,
-    one_sheet,
-    spatial_entropy,
-    take_much,
-)
+from attnviz.records.images import are_sinks, one_sheet, spatial_entropy, take_much
 from attnviz.records.metrics import Estimate
+from attnviz.records.places import BESIDE, Box
 from attnviz.records.positions import find_positions
-from attnviz.records.rows import Field, Fields, estimate_fields, head_fields, model_name
+from attnviz.records.rows import Field, Fields, at, estimate_fields, head_fields, model_name
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 ROUNDED = 1
 """Pixels by which a rounded edge may lie outside of the image."""
-MEASURES = ("mass", "on_image", "within", "entropy", "spatial_entropy", "sinks")
+MEASURES = {
+    "mass": "Weight in the box, of the whole row.",
+    "on_image": "Weight on the image.",
+    "within": "The share of that which lies in the box.",
+    "entropy": "Of the weights on the image, in nats.",
+    "spatial_entropy": "Of the regions of the image with weights above the mean, in nats.",
+    "sinks": "The share on the image that tokens take which nearly every word attends to.",
+}
 """What is measured of a row, in this order."""
 
 
@@ -155,18 +155,18 @@ class BoxTask:
         """The text of a line with its images, and which of them is meant."""
         options, number = self.options, 0
         alone, text = self.model.reads == "image", asked.text or self.text
-        if alone and self.text and not options.images:
-            options, text = replace(options, images=(read_picture(Path(self.text)),)), asked.text
+        if alone and self.text and not options.given:
+            options, text = replace(options, given=(read_picture(Path(self.text)),)), asked.text
         if isinstance(asked.image, str):
-            options = replace(options, images=(local_picture(asked.image, self.folder),))
+            options = replace(options, given=(local_picture(asked.image, self.folder),))
         elif asked.image is not None:
             number = asked.image - 1
-        if not 0 <= number < len(options.images):
+        if not 0 <= number < len(options.given):
             raise InputError(
                 "there is no such image", f"give it as {option('image')}, or with the box"
             )
         if alone:
-            options = replace(options, images=(options.images[number],))
+            options = replace(options, given=(options.given[number],))
             return prepare(self.model, text or "", options), 0
         return prepare(self.model, text or asked.query, options), number
 
@@ -192,7 +192,7 @@ def _in_shares(box: Box, capture: Capture, number: int) -> Box:
             f"it is not known which pixels the image tokens of {capture.model.name} stand for",
             "use another model",
         )
-    if lie_beside(capture.images, (token.patch for token in capture.key_tokens)):
+    if capture.beside:
         raise InputError(BESIDE, f"measure them with {option('kind', 'cross')}")
     width, height = image.raw.size
     across, down = (1, 1) if max(map(abs, box)) <= 1 else (width, height)
@@ -230,7 +230,7 @@ class MeasureBoxes:
         self.text_rows = [
             q
             for q, token in enumerate(self.empty.query_tokens)
-            if (token.patch if self.empty.image_alone else token.image is None) and q > after
+            if (token.patch if self.empty.image_alone else not token.inset) and q > after
         ]
         self.rows = tuple(sorted({*self.text_rows, *self.queries}))
 
@@ -288,28 +288,17 @@ def score_boxes(
     return BoxReport(task.model.identity, run_each("boxes", boxes, hint, task.run))
 
 
-ABOUT = {
-    "mass": "Weight in the box, of the whole row.",
-    "on_image": "Weight on the image.",
-    "within": "The share of that which lies in the box.",
-    "entropy": "Of the weights on the image, in nats.",
-    "spatial_entropy": "Of the regions of the image with weights above the mean, in nats.",
-    "sinks": "The share on the image that tokens take which nearly every word attends to.",
-}
 BOX_ROW = Fields[tuple[BoxReport, BoxScore]](
     "BoxRow",
     "How a head's attention lies to the boxes that words are about; means over lines.",
     (
         model_name(lambda row: row[0].model.name),
         *head_fields(lambda row: row[1].head),
-        *estimate_fields("mass", ABOUT["mass"], lambda row: row[1].mass),
-        *estimate_fields("on_image", ABOUT["on_image"], lambda row: row[1].on_image),
-        *estimate_fields("within", ABOUT["within"], lambda row: row[1].within),
-        *estimate_fields("entropy", ABOUT["entropy"], lambda row: row[1].entropy),
-        *estimate_fields(
-            "spatial_entropy", ABOUT["spatial_entropy"], lambda row: row[1].spatial_entropy
+        *(
+            field
+            for name, about in MEASURES.items()
+            for field in estimate_fields(name, about, at(f"1.{name}"))
         ),
-        *estimate_fields("sinks", ABOUT["sinks"], lambda row: row[1].sinks),
         Field("chance", float, "The share of tokens in the box.", lambda row: row[0].chance),
         Field("boxes", int, "How many boxes.", lambda row: len(row[0].runs)),
     ),

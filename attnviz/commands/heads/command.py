@@ -305,7 +305,7 @@ def heads(
     if boxes is not None:
         task = BoxTask(model._loaded, options, which, None if text is None else said)
         return of_boxes(score_boxes(task, boxes), top)
-    if text is None and not options.images and audio is None:
+    if text is None and not options.given:
         drawn = Probe(length, samples, seed, whole=convention == "whole")
         return of_report(narrow(score_probe(model._loaded, drawn, options, which), sort, role, top))
     report = score_text(model._loaded, texts, options, which, done)

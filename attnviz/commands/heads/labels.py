@@ -28,8 +28,8 @@ from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.kit.result import Form, Result
 from attnviz.records.capture import Capture, ModelIdentity, PatternBlock
 from attnviz.records.heads import Head, choose_heads
-from attnviz.records.images import RawImage
 from attnviz.records.metrics import Estimate
+from attnviz.records.places import RawImage
 from attnviz.records.positions import find_positions
 from attnviz.records.rows import Field, Fields, estimate_fields, head_fields, model_name
 
@@ -200,7 +200,7 @@ def run_labelled(
     """
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     text = labelled(line, folder)
-    options = replace(options, images=text.images) if text.images else options
+    options = replace(options, given=text.images) if text.images else options
     prepared = prepare(model, text.text, options)
     measure = MeasureLabels(_true_keys(prepared, text))
     prepared.budget.check_patterns(chosen, 0)

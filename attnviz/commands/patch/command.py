@@ -9,6 +9,7 @@ from attnviz.commands.patch.record import PatchedTogether, PatchReport, check_po
 from attnviz.commands.patch.rows import BOTH, FORM, SHOWN
 from attnviz.commands.patch.run import Patching, patch_text, patch_together
 from attnviz.errors import UsageError, option
+from attnviz.inputs.given import given_of
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Pairs, run_texts
@@ -22,7 +23,6 @@ from attnviz.kit.values import (
     layer_names,
     loaded,
     model_of,
-    pictures_of,
     sources_of,
     token_names,
     which_heads,
@@ -223,7 +223,7 @@ def patch(
         layer_names("mlps", mlps),
         queries=token_names("queries", query),
         align=words("align", align),
-        images=pictures_of(from_image),
+        given=given_of(from_image),
         to=words("to", to),
         path_mlps=path_mlps,
         fast=fast,

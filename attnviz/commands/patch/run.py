@@ -26,9 +26,9 @@ from attnviz.kit.intervene import (
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
-from attnviz.records.images import RawImage
 from attnviz.records.interventions import ChangedRun, Edit, Intervention, Site, SiteKind, SourceRun
 from attnviz.records.paths import LOGITS, MlpsOnPaths, Paths, Receiver, SlopeOf, receivers_of
+from attnviz.records.places import GivenBeside
 from attnviz.records.positions import find_positions
 from attnviz.records.predict import Outcome, Question, outcome_of
 
@@ -43,9 +43,9 @@ class Patching:
     `heads`: which heads, or of other sites which layers. `mlps`: the layers whose MLPs are patched
     together with heads. `queries`: names of the positions to patch; none: all. `align`: words that
     correspond, as in `blue=red`. `answer`, `versus`: words; by default the likeliest token after
-    the source and the likeliest after the text. `images`: the source's, where these are others than
-    the text's. `to`: names of receivers; none: all that reads the
-    vectors; `path_mlps`: as in `Paths`. `fast`: effects to first order; `check`: the exact ones
+    the source and the likeliest after the text. `given`: what the source has beside it, where that
+    is other than the text's. `to`: names of receivers; none: all that reads the vectors;
+    `path_mlps`: as in `Paths`. `fast`: effects to first order; `check`: the exact ones
     beside them.
     """
 
@@ -56,7 +56,7 @@ class Patching:
     versus: str | None = None
     queries: Sequence[str] = ()
     align: Sequence[str] = ()
-    images: tuple[RawImage, ...] = ()
+    given: tuple[GivenBeside, ...] = ()
     to: Sequence[str] = ()
     path_mlps: MlpsOnPaths = "recompute"
     fast: bool = False
@@ -65,7 +65,7 @@ class Patching:
     @property
     def by(self) -> Literal["source", "given"]:
         """Where vectors come from: a run beside the text's, or one that sees other images."""
-        return "given" if self.images else "source"
+        return "given" if self.given else "source"
 
 
 class _Measured(NamedTuple):
@@ -95,7 +95,7 @@ class _Task:
     def changed(self, edits: Sequence[Intervention], keep: Callable[[ChangedRun], K]) -> list[K]:
         """The part that `keep` takes from the run of each."""
         given = dict[Site, FloatArray]()
-        if self.how.images:
+        if self.how.given:
             sites = {edit.site for each in edits for edit in each if isinstance(edit, Edit)}
             vectors = self.theirs.model.site_vectors(self.theirs.ids, sites)
             given = {site: of[list(self.source.places)] for site, of in vectors.items()}
@@ -220,7 +220,7 @@ def _task(
     model.require("predict")
     receivers = receivers_of(how.to, model.identity.heads_per_layer)
     ours = prepare(model, text, options)
-    theirs, run, places = source_of(ours, source, how.align, how.images)
+    theirs, run, places = source_of(ours, source, how.align, how.given)
     named: Sequence[int] = range(len(places))
     if how.queries:
         named = find_positions(ours.empty.query_tokens, list(how.queries), "queries")

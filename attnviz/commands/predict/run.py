@@ -132,7 +132,7 @@ def _whole(
     model.require("predict")
     prepared = prepare(model, text, options)
     *others, last = prepared.empty.query_tokens
-    each = [token.index - 1 for token in (*others[1:], last) if token.image is None]
+    each = [token.index - 1 for token in (*others[1:], last) if not token.inset]
     return prepared, [*(each if reading.each else ()), last.index]
 
 

@@ -72,11 +72,10 @@ def render(prediction: Prediction, display: Display, top: int) -> Iterator[Rende
         yield Text()
         title = f"what “{last}” attends to in each layer (without the first token and rests)"
         yield from folded(Text(title, "bold"), display.width)
-        numbers = [token.image for token in prediction.capture.query_tokens]
-        many = "" if len(prediction.capture.images) < 2 else " {}"
+        captured = prediction.capture
         names = [
-            label if number is None else f"image{many}".format(number + 1)
-            for label, number in zip(labels, numbers, strict=True)
+            captured.inset_name(token.image) if token.inset else label
+            for label, token in zip(labels, captured.query_tokens, strict=True)
         ]
         yield from _evidence(prediction.evidence, names, display)
 

@@ -40,7 +40,7 @@ from attnviz.kit.values import (
 from attnviz.kit.write import make_folder
 from attnviz.models.catalog import Source
 from attnviz.models.folder.config import is_sighted
-from attnviz.models.folder.images import PROCESSORS
+from attnviz.models.folder.processors import PROCESSORS
 from attnviz.models.placement import DType, Engine
 from attnviz.records.capture import Kind
 

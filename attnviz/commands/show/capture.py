@@ -27,8 +27,8 @@ from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import links_of
 from attnviz.records.heads import Head, listed
 from attnviz.records.means import mean_of
+from attnviz.records.places import time_label
 from attnviz.records.rows import ColumnArray, Row, made_to_dict
-from attnviz.records.sounds import time_label
 from attnviz.records.tokens import Token
 from attnviz.records.trace import Verified
 

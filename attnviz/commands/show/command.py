@@ -19,7 +19,8 @@ from attnviz.draw.headlines import beside_notes
 from attnviz.draw.titles import run_notes, without_image
 from attnviz.errors import InexactError, InputError, UsageError, option
 from attnviz.inputs.beside import LineText, line_text
-from attnviz.inputs.text import medium_of, read_lines
+from attnviz.inputs.given import given_of, medium_of
+from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
 from attnviz.kit.described import Exclusion
@@ -27,7 +28,7 @@ from attnviz.kit.lines import each_line, note_strange, say, text_or_capture
 from attnviz.kit.option import Call, check_number, check_text, check_value, command_of, feature
 from attnviz.kit.prepare import HeadOptions, TextOptions, verify
 from attnviz.kit.session import Session
-from attnviz.kit.values import AnyModel, loaded, text_options_of
+from attnviz.kit.values import AnyModel, loaded
 from attnviz.kit.write import SEPARATORS, Piece
 from attnviz.models.catalog import Source
 from attnviz.records.capture import Capture
@@ -225,7 +226,10 @@ def command_line(
         raise UsageError("only weights can be verified", f"leave {option('verify')} out")
     check_lines(to, alone=chosen.alone, lines=lines)
     source = g.source_of(session, model, run, kind, causal=causal)
-    how = text_options_of(call, source.placement.max_memory)
+    names = ("bos", "special", "truncate", "target", "start", "text_pair")
+    given = given_of(call["image"], call["audio"], call["start"])
+    same = {name: call[name] for name in names}
+    how = TextOptions(**same, max_memory=source.placement.max_memory, given=given)
     load = partial(_load, session, source, how, verified=verify)
     results = _of_lines if lines else partial(_of_text, free=call["view"] is None)
     deliver(session, to, results(session, text, request, load))
@@ -267,7 +271,7 @@ def _load(session: Session, source: Source, how: TextOptions, *, verified: bool)
 
 def _beside(how: TextOptions, line: LineText) -> TextOptions:
     pair = how.text_pair if line.text_pair is None else line.text_pair
-    return replace(how, images=line.images or how.images, text_pair=pair)
+    return replace(how, given=line.images or how.given, text_pair=pair)
 
 
 def _exactness(verified: Verified) -> str:

@@ -12,8 +12,8 @@ from attnviz.records.capture import Capture, FloatArray, ModelIdentity
 from attnviz.records.exhibit import Choice, Exhibit, HeadMap, whole_map
 from attnviz.records.heads import every_head, listed
 from attnviz.records.images import ImageShare, share_on_images
-from attnviz.records.positions import groups_of
-from attnviz.records.tokens import class_rows
+from attnviz.records.merging import groups_of
+from attnviz.records.places import class_rows
 from attnviz.records.transforms import Additions, Merged
 
 
@@ -71,9 +71,9 @@ def on_images(captured: Capture, exhibit: Exhibit, show: Show) -> ImageShare | N
     for unit in show.transforms.merged:  # a merged token begins where one of each kind does
         starts &= {group.start for group in groups_of(captured, unit)[0]}
     bounds = [*sorted(starts), len(tokens)]
-    text = [t.index for t in tokens if t.image is None and seen[t.index] > first]
+    text = [t.index for t in tokens if not t.inset and seen[t.index] > first]
     of = [i for q in exhibit.queries for i in range(*bounds[q : q + 2])] if asked else text
-    rows = [i for i in of if tokens[i].image is None]
+    rows = [i for i in of if not tokens[i].inset]
     if captured.image_alone:
         text = []  # what all of its tokens attend to may be what it is about, and no sink
         rows = list(class_rows(tokens) or range(len(tokens)))

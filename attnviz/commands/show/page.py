@@ -48,8 +48,8 @@ from attnviz.records.exhibit import (
     whole_map,
 )
 from attnviz.records.heads import Finding, Head, every_head
+from attnviz.records.merging import groups_of
 from attnviz.records.metrics import HeadMetrics
-from attnviz.records.positions import groups_of
 from attnviz.records.rests import rests_in, with_rests
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import PLAIN, KeysDropped, SpecialDropped, Transforms, Unit
@@ -282,9 +282,9 @@ def _side(capture: Capture, side: int) -> Mapping[str, object]:
 
 
 def _spans(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
-    """The places of tokens in their text; that of an image reaches over its mark."""
+    """The places of tokens in their text; that of an inset reaches over its mark."""
     for token, following in zip_longest(tokens, tokens[1:]):
-        marked = token.image is not None and following is not None
+        marked = token.inset and following is not None
         yield token.start, following.start if marked else token.end
 
 

@@ -30,15 +30,14 @@ from attnviz.kit.choose import (
 from attnviz.kit.prepare import LINK_BYTES, PICTURE_BYTES, Prepared, TextOptions, prepare
 from attnviz.kit.result import notes_of
 from attnviz.kit.write import Piece, choose_format, encoded, write_bytes
-from attnviz.records.apply import distances_of, exhibit_of, keys_of, queries_of, with_whole_images
+from attnviz.records.apply import distances_of, exhibit_of, keys_of, queries_of, with_wholes
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.exhibit import Choice, Exhibit, KeepCells, KeepLinks, Look
 from attnviz.records.heads import Head
-from attnviz.records.images import lie_beside
 from attnviz.records.means import relative_to
+from attnviz.records.merging import wholes_shown
 from attnviz.records.rests import with_rests
 from attnviz.records.rows import ColumnArray, Row, made_to_dict
-from attnviz.records.sounds import is_time
 from attnviz.records.transforms import Additions, Relative
 
 if TYPE_CHECKING:
@@ -94,10 +93,10 @@ def _recorded(
 
 
 def _legible(show: Show, captured: Capture) -> Show:
-    """Merge parts of one character, of an image, or of a time, unless an option forbids it.
+    """Merge parts of one character, or of another whole, unless an option forbids it.
 
-    They stay apart where one is named, for scores, and where one image is all that is attended to:
-    there only the rows of its patches are merged.
+    They stay apart where one is named, for scores, and where there is no text: there only the rows
+    of patches are merged.
     """
     transforms, filters = show.transforms, show.filters
     if captured.image_alone:
@@ -110,14 +109,11 @@ def _legible(show: Show, captured: Capture) -> Show:
         mean = show.needs.mean_patches and not (filters.queries or signed)
         return replace(show, transforms=replace(transforms, mean_patches=mean))
     chosen = (*filters.queries, *filters.keys, *transforms.drop_keys)
-    patches = any(name.startswith("@") for name in chosen)
-    patches |= len(captured.images) == 1 and all(t.image == 0 for t in captured.key_tokens)
-    patches |= lie_beside(captured.images, (t.patch for t in captured.key_tokens))
-    apart, timed = captured.signed or transforms.scores, any(t.time for t in captured.key_tokens)
-    frames = timed and show.bins and not (transforms.chars is False or any(map(is_time, chosen)))
-    images = show.legible and bool(captured.images) and not patches
-    transforms = replace(transforms, whole_images=images and not apart, binned=frames and not apart)
-    show = replace(show, transforms=transforms)
+    if not (captured.signed or transforms.scores):
+        bins = show.bins and transforms.chars is not False
+        units = wholes_shown(captured, chosen, legible=show.legible, bins=bins)
+        transforms = replace(transforms, units=units)
+        show = replace(show, transforms=transforms)
     parts = {t.label for t in (*captured.query_tokens, *captured.key_tokens) if t.part}
     named = parts.intersection(chosen)
     settled = transforms.chars is not None or transforms.words or transforms.scores
@@ -172,7 +168,7 @@ def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
     exhibit = replace(exhibit, unasked=show.unasked)
     if captured.transformed_by(Relative):  # of text there is no ratio
         tokens = exhibit.capture.key_tokens
-        of_images = tuple(key for key in exhibit.keys if tokens[key].image is not None)
+        of_images = tuple(key for key in exhibit.keys if tokens[key].inset)
         exhibit = replace(exhibit, keys=of_images)
     alone = exhibit.capture.image_alone and not show.filters.queries
     if alone and show.needs.text:  # what is drawn is chosen there
@@ -186,9 +182,8 @@ def _exhibit(captured: Capture, choice: Choice, show: Show) -> Exhibit:
     if captured.images:
         from attnviz.commands.show.images import on_images
 
-        beside = lie_beside(captured.images, (t.patch for t in captured.key_tokens))
-        share = None if beside else on_images(captured, exhibit, show)
-        exhibit = replace(exhibit, on_images=share, beside=beside)
+        share = None if captured.beside else on_images(captured, exhibit, show)
+        exhibit = replace(exhibit, on_images=share, beside=captured.beside)
     return with_finding(exhibit, choice.heads[0])
 
 
@@ -218,7 +213,7 @@ def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:
     rows = queries_of(tokens, show.filters, one_query=show.needs.one_query)
     if not (prepared.empty.images and (show.needs.text or show.legible)):
         return rows  # with images all rows of text are needed, as they tell sinks
-    return tuple(i for i, token in enumerate(tokens) if token.image is None or i in rows)
+    return tuple(i for i, token in enumerate(tokens) if not token.inset or i in rows)
 
 
 def _with_norms(prepared: Prepared, captured: Capture, show: Show) -> Capture:
@@ -389,6 +384,6 @@ class Shown:
         plain = Look(view=look.view, orient=look.orient)  # the rest is for pictures
         shown, named = self.record, self._request.filters.queries
         if look.view in (None, "table") and shown.capture.image_alone and not named:
-            shown = with_whole_images(shown, "patches")
+            shown = with_wholes(shown, "patches")
         pieces, _ = make(shown, replace(self._request, look=plain))
         return plain_text(cast("Iterable[RenderableType]", pieces), Display().width)

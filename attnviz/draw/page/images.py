@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from attnviz.draw.overlay import size_of
 from attnviz.draw.page import packed
 from attnviz.errors import readable
-from attnviz.records.apply import pooled, with_whole_images
+from attnviz.records.apply import pooled, with_wholes
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, whole_map
-from attnviz.records.images import Pixels
-from attnviz.records.positions import groups_of
-from attnviz.records.tokens import Token, class_rows
+from attnviz.records.merging import groups_of
+from attnviz.records.places import Pixels, class_rows
+from attnviz.records.tokens import Token
 
 LARGEST = 1024
 """Pixels of a side to which an image is reduced."""
@@ -85,7 +85,7 @@ def whole_images(exhibit: Exhibit) -> tuple[Exhibit, PageImages | None]:
         return exhibit, None
     maps = [whole_map(head_map) for head_map in exhibit.maps]
     top = max(float(each.weights[:, list(patches)].max(initial=0)) for each in maps) or 1.0
-    shown = exhibit if capture.image_alone else with_whole_images(exhibit)
+    shown = exhibit if capture.image_alone else with_wholes(exhibit)
     return shown, PageImages(exhibit, patches, top)
 
 

@@ -20,7 +20,8 @@ from attnviz.draw.picture.frame import (
 from attnviz.draw.picture.paint import PictureOptions, PictureWords, scale_of
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import Exhibit, HeadMap
-from attnviz.records.tokens import HeardSound, Span, Token
+from attnviz.records.places import HeardSound, Span
+from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

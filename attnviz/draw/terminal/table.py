@@ -385,7 +385,7 @@ def _usual(exhibit: Exhibit, links: Links) -> IntArray:
 def _sinks(captured: Capture) -> list[int]:
     """The special tokens among the keys; without one, the first token of a single text."""
     keys = captured.key_tokens
-    special = [token.index for token in keys if token.special and token.image is None]
+    special = [token.index for token in keys if token.special and not token.inset]
     return special or ([0] if captured.one_sequence else [])
 
 

@@ -57,21 +57,21 @@ def pieces_of(exhibit: Exhibit, head_map: Map) -> list[TextPiece]:
     # of an encoder-decoder, the query is the word that a position produces, and no key
     query = exhibit.queries[0] if exhibit.capture.one_sequence else -1
     pieces: list[TextPiece] = []
-    end, first, beside = 0, True, False  # `beside` an image
+    end, first, beside = 0, True, False  # `beside` an inset
     stretches = _stretches(exhibit.capture.key_tokens, text)
     following = [start for start, _, _ in stretches[1:]] + [len(text)]
     for (start, stop, tokens), after in zip(stretches, following, strict=True):
-        image = tokens[0].image is not None
-        if tokens[0].special and not image:
+        inset = tokens[0].inset
+        if tokens[0].special and not inset:
             piece = TextPiece(SPECIAL_LABEL, spaces=1)
         else:
             before = text[end:start]
             pieces += _cut_off(before) if first else [piece_of(before)]
-            piece = TextPiece(tokens[0].label) if image else piece_of(text[start:stop])
-            if (image or beside) and not piece.lines:
+            piece = TextPiece(tokens[0].label) if inset else piece_of(text[start:stop])
+            if (inset or beside) and not piece.lines:
                 piece = replace(piece, spaces=max(1, piece.spaces))
-            end = after if image else stop  # the mark of an image is not shown
-            first, beside = False, image
+            end = after if inset else stop  # its mark is not shown
+            first, beside = False, inset
         keys = tuple(token.index for token in tokens)
         weight = _sum(weights.get(key) for key in keys)
         pieces.append(replace(piece, weight=weight, query=query in keys, keys=keys))

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from attnviz.errors import InputError, ModelError, UsageError, option
-from attnviz.models.folder.images import read_processor
+from attnviz.models.folder.processors import read_processor
 from attnviz.models.huggingface.attention import forward, language_of, vision_of, watching
 from attnviz.models.huggingface.layers import alone
 from attnviz.models.huggingface.model import HuggingFaceModel
@@ -30,9 +30,9 @@ from attnviz.models.huggingface.vision import (
     seeing,
     typed,
 )
-from attnviz.models.loaded import Ability, SeenText
+from attnviz.models.loaded import Ability, ReadInput
 from attnviz.records.capture import Kind
-from attnviz.records.images import MARK, RawImage, ReadAs, SeenImage, label_of
+from attnviz.records.places import MARK, RawImage, ReadAs, SeenImage, label_of
 from attnviz.records.tokens import Token, numbered
 
 _processor = lru_cache(2)(read_processor)
@@ -51,7 +51,7 @@ class ImageBeside(HuggingFaceModel):
             )
         return super().inputs(given.ids)
 
-    def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> SeenText:
+    def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> ReadInput:
         raw = one_image(self.identity.name, pictures)
         if MARK in text:
             raise InputError(
@@ -74,9 +74,9 @@ class ImageBeside(HuggingFaceModel):
         every = read["self"] - len(tokens) if joined else read.get(kind, 0)
         keys = view._of_image(every - len(grid.patches), grid, image, at=len(text) * joined)
         if joined:
-            return SeenText(view, text, numbered((*tokens, *keys)), (image,))
+            return ReadInput(view, text, numbered((*tokens, *keys)), (image,))
         rows = keys if self.kind == "encoder" else tokens
-        return SeenText(view, text, rows, (image,), keys=() if self.kind == "self" else keys)
+        return ReadInput(view, text, rows, (image,), keys=() if self.kind == "self" else keys)
 
     def _given(
         self, text: str, tokens: Sequence[Token], raw: RawImage, *, around: bool

@@ -16,16 +16,16 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError
-from attnviz.models.folder.images import RESIZED, TORCHVISION, class_of_images, read_processor
+from attnviz.models.folder.processors import RESIZED, TORCHVISION, class_of_images, read_processor
 from attnviz.models.folder.reading import reads_of
 from attnviz.models.huggingface.attention import attention_modules, forward, hooked
 from attnviz.models.huggingface.model import SelfAttending
 from attnviz.models.huggingface.pixels import pixels_of
 from attnviz.models.huggingface.places import Patches, sheet_grid
 from attnviz.models.huggingface.vision import one_image, processing, typed
-from attnviz.models.loaded import SeenText
+from attnviz.models.loaded import ReadInput
 from attnviz.records.capture import FloatArray
-from attnviz.records.images import Patch, RawImage, ReadAs, SeenImage, label_of
+from attnviz.records.places import Patch, RawImage, ReadAs, SeenImage, label_of
 from attnviz.records.tokens import Token, numbered
 
 
@@ -45,7 +45,7 @@ class ImageEncoder(SelfAttending):
             for name, value in typed(self.given, self.model.dtype).items()
         }
 
-    def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> SeenText:
+    def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> ReadInput:
         raw = one_image(self.identity.name, pictures)
         assert self.tokenizer.folder is not None
         processor = read_processor(self.tokenizer.folder, alone=True)
@@ -53,7 +53,7 @@ class ImageEncoder(SelfAttending):
             seeing = replace(self, given=pixels_of(processor.image_processor, self.model, raw))
             grid = sheet_grid(processor, self.model, raw)
         images = (SeenImage(raw, (grid.view,)),)
-        return SeenText(seeing, raw.name, _tokens(seeing, grid.patches, images), images)
+        return ReadInput(seeing, raw.name, _tokens(seeing, grid.patches, images), images)
 
     def classes(self) -> tuple[Sequence[str], FloatArray]:
         config = self.model.config

@@ -19,14 +19,15 @@ from torch import Tensor, nn
 from attnviz.errors import InputError, ModelError, UsageError
 from attnviz.models.folder.config import ModelSizes
 from attnviz.models.folder.files import IMAGES
-from attnviz.models.folder.sounds import read_extractor
+from attnviz.models.folder.processors import read_extractor
 from attnviz.models.huggingface.attention import forward, recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.model import EncoderDecoder, HuggingFaceModel
-from attnviz.models.loaded import HeardSpeech
-from attnviz.records.heads import Head, ModelCard, NamedHead, every_head
-from attnviz.records.sounds import ALIGNMENT, envelope_of, resampled, time_label
-from attnviz.records.tokens import PADDING, HeardSound, RawSound, Token, Waveform, numbered
+from attnviz.models.loaded import ReadInput
+from attnviz.records.heads import ALIGNMENT, Head, ModelCard, NamedHead, every_head
+from attnviz.records.places import PADDING, HeardSound, RawSound, Waveform, time_label
+from attnviz.records.speech import envelope_of, resampled
+from attnviz.records.tokens import Token, numbered
 
 MOST_HEARD = 30
 """Seconds that are heard of a sound by a model that has no window of its own."""
@@ -48,7 +49,7 @@ class SpeechInputs:
         return {k: v.to(model.device, model.dtype) for k, v in self.features.items()}
 
 
-def hear(model: "SpeechModel", raw: RawSound) -> HeardSpeech:
+def hear(model: "SpeechModel", raw: RawSound) -> ReadInput:
     """As `LoadedModel.hear`."""
     assert model.tokenizer.folder is not None  # every engine of transformers has one
     extractor = _extractor(model.tokenizer.folder)
@@ -75,7 +76,8 @@ def hear(model: "SpeechModel", raw: RawSound) -> HeardSpeech:
         changes=raw.changes,
         envelope=envelope_of(samples),
     )
-    return HeardSpeech(view, numbered(_tokens(heard, places, frames)), heard)
+    tokens = numbered(_tokens(heard, places, frames))
+    return ReadInput(view, "", tokens, (), sound=heard)
 
 
 def _own(extractor: Any, name: str) -> int:
@@ -208,7 +210,7 @@ class SpeechModel(HuggingFaceModel):
         """The module that the sound goes into."""
         return self.model.get_encoder() if self.kind != "self" else self.model.base_model
 
-    def hear(self, raw: RawSound) -> HeardSpeech:
+    def hear(self, raw: RawSound) -> ReadInput:
         return hear(self, raw)
 
     def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:

@@ -25,10 +25,10 @@ from attnviz.models.huggingface.capture import ProvenRows
 from attnviz.models.huggingface.encoding import ImageEncoder
 from attnviz.models.huggingface.vision import check_fits
 from attnviz.models.huggingface.writing import Writings
-from attnviz.models.loaded import SeenText
+from attnviz.models.loaded import ReadInput
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.records.capture import Consumer, PatternBlock, Wanted
-from attnviz.records.images import RawImage, ReadAs
+from attnviz.records.places import RawImage, ReadAs
 from attnviz.records.tokens import Token
 from attnviz.records.transforms import Additions
 
@@ -49,7 +49,7 @@ class ClipSight(ImageEncoder):
     def matches(self) -> bool:
         return True
 
-    def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> SeenText:
+    def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> ReadInput:
         seen = super().see("", pictures, how)
         if not text:
             return seen

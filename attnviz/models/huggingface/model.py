@@ -63,13 +63,13 @@ from attnviz.models.huggingface.paths import patched_paths, slopes
 from attnviz.models.huggingface.seeing import see
 from attnviz.models.huggingface.vision import beside_of, telling
 from attnviz.models.huggingface.writing import Writings, passed
-from attnviz.models.loaded import Ability, LoadedModel, RowReduction, SeenText
+from attnviz.models.loaded import Ability, LoadedModel, ReadInput, RowReduction
 from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, Wanted
 from attnviz.records.heads import Head
-from attnviz.records.images import RawImage, ReadAs
 from attnviz.records.interventions import Interventions, RunConsumer, Site
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
+from attnviz.records.places import RawImage, ReadAs
 from attnviz.records.predict import LogitConsumer, LogitRows
 from attnviz.records.rests import FindRests
 from attnviz.records.tokens import GoOn, Sampling, Token
@@ -150,7 +150,7 @@ class HuggingFaceModel(LoadedModel):
         ids = self._ids([token.id for token in tokens])
         return replace(self, model=telling(self.model, ids, types)) if types.any() else self
 
-    def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> SeenText:
+    def see(self, text: str, pictures: Sequence[RawImage], how: ReadAs) -> ReadInput:
         self.check_sees()
         return see(self, text, pictures, how)
 

@@ -10,7 +10,7 @@ import torch
 from attnviz.errors import ModelError
 from attnviz.models.huggingface.attention import forward
 from attnviz.models.huggingface.vision import typed
-from attnviz.records.images import RawImage
+from attnviz.records.places import RawImage
 
 
 def pixels_of(processor: Any, model: Any, raw: RawImage) -> dict[str, Any]:

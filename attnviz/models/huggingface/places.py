@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from attnviz.errors import InputError
-from attnviz.records.images import Box, ImageView, Patch, RawImage, SeenImage
+from attnviz.records.places import Box, ImageView, Patch, RawImage, SeenImage
 
 PixelSheet: TypeAlias = NDArray[np.float32]
 """(3, height, width): x and y in pixels of the image, and `INSIDE` where it shows the image."""

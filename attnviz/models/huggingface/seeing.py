@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import IdleOption, InputError, ModelError, option
 from attnviz.models.chat import Rendered, read_template, rendered
-from attnviz.models.folder.images import read_processor
+from attnviz.models.folder.processors import read_processor
 from attnviz.models.huggingface.places import sheet_grid
 from attnviz.models.huggingface.vision import (
     ImageInputs,
@@ -18,8 +18,8 @@ from attnviz.models.huggingface.vision import (
     seeing,
     vision_tokens,
 )
-from attnviz.models.loaded import SeenText
-from attnviz.records.images import MARK, RawImage, ReadAs, label_of
+from attnviz.models.loaded import ReadInput
+from attnviz.records.places import MARK, RawImage, ReadAs, label_of
 from attnviz.records.tokens import Chat, Token, numbered
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _processor = lru_cache(2)(read_processor)
 
 def see(
     model: "HuggingFaceModel", text: str, pictures: Sequence[RawImage], how: ReadAs
-) -> SeenText:
+) -> ReadInput:
     """As `LoadedModel.see`; of a view of a model that sees other images, the model itself."""
     model = replace(model, model=getattr(model.model, "plain", model.model))
     tokenizer = model.tokenizer
@@ -59,7 +59,7 @@ def see(
     keys = crossed_tokens(read) if model.kind == "cross" else ()
     placed = _placed(tokens, read)
     spans = tuple(span for span, _ in read.spans)
-    return SeenText(view, read.text, placed, read.images, told, spans, keys)
+    return ReadInput(view, read.text, placed, read.images, told, spans, keys)
 
 
 def check_same(model: "HuggingFaceModel", tokens: Sequence[Token], ids: tuple[int, ...]) -> None:
@@ -75,7 +75,7 @@ def check_same(model: "HuggingFaceModel", tokens: Sequence[Token], ids: tuple[in
 
 def _within_vision(
     model: "HuggingFaceModel", processor: Any, read: ImageInputs, told: tuple[str, ...]
-) -> SeenText:
+) -> ReadInput:
     """The patches of an image as its side reads them, which are queries and keys.
 
     Raises:
@@ -107,7 +107,7 @@ def _within_vision(
         )
         for name, patch in named
     )
-    return SeenText(replace(model, model=view), read.text, tokens, images, told, keys=tokens)
+    return ReadInput(replace(model, model=view), read.text, tokens, images, told, keys=tokens)
 
 
 def _check_bos(begins: str | None, before: str, after: str, *, bos: bool, templated: bool) -> None:

@@ -21,7 +21,7 @@ from attnviz.models.folder.tokenizer import TYPES
 from attnviz.models.huggingface.attention import forward, recording, vision_of
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.places import Patches, seen_image
-from attnviz.records.images import RawImage, SeenImage
+from attnviz.records.places import RawImage, SeenImage
 
 IDLE = ("attention_mask", "labels")
 """What a processor makes that says nothing of one text that is read."""

@@ -9,13 +9,13 @@ import pytest
 from PIL import Image
 
 import attnviz
-from attnviz.commands.compare.grids import on_one_grid, overlaps
+from attnviz.commands.compare.run import on_one_grid, overlaps
 from attnviz.errors import ExitStatus, UsageError
 from attnviz.kit.prepare import TextOptions, load_model, prepare
 from attnviz.models.catalog import Source
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head, every_head
-from attnviz.records.images import RawImage
+from attnviz.records.places import RawImage
 from tests.conftest import Run, loaded_once
 from tests.vision.encoders import encoder
 
@@ -45,7 +45,7 @@ def captured(folder: str) -> Capture:
     """A run on noise, with all patterns."""
     pixels = np.random.default_rng(0).integers(0, 255, (48, 96, 3), np.uint8)
     model = load_model(Source(folder, quiet=True))
-    prepared = prepare(model, "", TextOptions(images=(RawImage("a.png", pixels),)))
+    prepared = prepare(model, "", TextOptions(given=(RawImage("a.png", pixels),)))
     return prepared.record(every_head(model.identity.heads_per_layer))
 
 

@@ -30,7 +30,7 @@ from attnviz.models.loaded import LoadedModel
 from attnviz.records.apply import Between, go_on
 from attnviz.records.capture import Capture
 from attnviz.records.heads import Head
-from attnviz.records.images import RawImage
+from attnviz.records.places import RawImage
 from tests.builtin import HEADS, NAMED
 from tests.commands.explore.app import TEXT, Visit, explore, gave_way, until
 from tests.conftest import slow
@@ -308,7 +308,7 @@ def test_a_toggle_that_cannot_be_is_said_and_stays_off() -> None:
 def test_an_image_is_one_token_and_is_there_when_a_head_is_ablated() -> None:
     """The bundled model's template writes the text, and its head finds the shape."""
     pixels = np.asarray(Image.open("docs/images/shapes-1.png").convert("RGB"))
-    options = TextOptions(images=(RawImage("shapes-1.png", pixels),))
+    options = TextOptions(given=(RawImage("shapes-1.png", pixels),))
     asked = Opened("what is left of the red circle?", Runs(load_model(Source("shapes")), options))
 
     async def does(there: Visit) -> None:

@@ -15,16 +15,8 @@ from transformers import AutoModelForImageTextToText
 import attnviz
 from attnviz.errors import InputError, UsageError
 from attnviz.inputs.beside import box_of
-from attnviz.records.images import (
-    ImageView,
-    Patch,
-    RawImage,
-    SeenImage,
-    are_sinks,
-    one_sheet,
-    spatial_entropy,
-    take_much,
-)
+from attnviz.records.images import are_sinks, one_sheet, spatial_entropy, take_much
+from attnviz.records.places import ImageView, Patch, RawImage, SeenImage
 from tests.conftest import Run
 from tests.vision.folders import processed, processor
 from tests.vision.zoo import species

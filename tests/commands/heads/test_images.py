@@ -14,9 +14,9 @@ import attnviz
 from attnviz.errors import IdleOption, UsageError
 from attnviz.records.capture import FloatArray, PatternBlock
 from attnviz.records.heads import Head
-from attnviz.records.images import ImageView, Patch, RawImage, SeenImage
+from attnviz.records.images import MeasurePatches
 from attnviz.records.metrics import IMAGE_METRICS
-from attnviz.records.patches import MeasurePatches
+from attnviz.records.places import ImageView, Patch, RawImage, SeenImage
 from attnviz.records.tokens import Token
 from tests.conftest import Run, loaded_once
 from tests.vision.encoders import encoder
