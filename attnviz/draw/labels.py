@@ -38,7 +38,7 @@ def told_apart(labels: Sequence[str]) -> list[str]:
 TIME = re.compile(r"(\d+\.\d\d+)s|(\d+(?:\.\d+)?)(?:[–-]|\\u2013)\d+(?:\.\d+)?s")
 """The label of a frame, or of frames that were merged, with the second at which it begins."""
 OWN = re.compile(rf"{TIME.pattern}|{PATCH.pattern}|\[[a-z]+ \d+\]")
-"""A time of a sound, a place in an image, a token of a model's own: no text of a user's."""
+"""A time, a place in an inset, a token of a model's own: no text of a user's."""
 
 
 def name_of(label: str) -> str:

@@ -128,7 +128,7 @@ def _inputs(session: Session) -> Iterator[Path]:
         panel, metavar = getattr(each, "rich_help_panel", None), each.metavar or ""
         value = session.value(each.name or "")
         names = [*map(str, value)] if isinstance(value, list | tuple) else [str(value)]
-        if metavar == "TEXT":  # which may be that of a capture or an image
+        if metavar == "TEXT":  # which may be that of a file
             yield from (Path(name) for name in names if os.path.isfile(name))
         elif value is not None and (
             (metavar.startswith(("FILE", "FOLDER")) and panel != OUTPUT)
@@ -139,11 +139,11 @@ def _inputs(session: Session) -> Iterator[Path]:
 
 
 def _of_file(path: Path) -> Iterator[Path]:
-    """A file, and those of the images that its lines name."""
+    """A file, and those that its lines name."""
     from attnviz.inputs.beside import images_named  # rarely is there a file already
 
     yield path
-    yield from (path.parent / image for image in images_named(path))
+    yield from (path.parent / name for name in images_named(path))
 
 
 def _in_folder(folder: Path, written: Iterable[Path]) -> Iterator[Path]:

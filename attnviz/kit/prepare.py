@@ -283,7 +283,7 @@ class Prepared:
         rows = self.shape[0] if queries is None else len(queries)
         self.budget.check_patterns(heads, 4 * len(heads) * rows * self.shape[1])
         plain = queries is None and not scores and not contributions
-        if plain and self.empty.sound and self.empty.kind == "cross" and self.target[-1].special:
+        if plain and self.empty.timed and self.empty.kind == "cross" and self.target[-1].special:
             return self._read_to_end(heads)
         keep = KeepEverything(self.shape)  # memory is taken only by rows that are written
         self.run(heads, keep, queries, scores=scores, contributions=contributions)
@@ -291,7 +291,7 @@ class Prepared:
         return replace(blank, layers=keep.layers())
 
     def _read_to_end(self, heads: Sequence[Head]) -> Capture:
-        """`record` of a sound, with a row more beside the patterns: that which reads the end."""
+        """`record` of speech, with a row more beside the patterns: that which reads the end."""
         more = replace(self.empty, query_tokens=(*self.empty.query_tokens, self.target[-1]))
         read = replace(self, target=(*self.target, self.target[-1]), empty=more)
         keep = KeepEverything((self.shape[0] + 1, self.shape[1]))

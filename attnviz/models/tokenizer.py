@@ -286,7 +286,7 @@ def read_folder(
     sizes = folder_sizes(folder, kind)
     if sizes.reads != "text" and not sizes.vocab_size:
         return sizes, read_card(folder, name, sizes.heads_per_layer), without_tokens(folder)
-    other = kind not in (None, "self") and is_sighted(sizes.architecture)  # of its image side
+    other = kind not in (None, "self") and is_sighted(sizes.architecture)  # of its other side
     card = read_card(folder, name, None if other else sizes.heads_per_layer)
     return sizes, card, load_tokenizer(folder, sizes, card.bos, as_saved=as_saved)
 

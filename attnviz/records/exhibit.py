@@ -145,8 +145,8 @@ ChoiceReason: TypeAlias = Literal[
 ]
 """Named by the user; the model's only one; the capture's only one; a named head that acts on this
 text; the only one that the card names; the one that brings most of what comes next, that moves most
-to one query, that attends to what an answer writes, that looks at single places of an image, or
-that follows a sound; those that retrieve; every head, as none is known; the highest of
+to one query, that attends to what an answer writes, that looks at single places of an inset, or
+whose places move with the words; those that retrieve; every head, as none is known; the highest of
 heads that all move little."""
 
 

@@ -209,7 +209,7 @@ class Prediction:
 
     `each`: the next tokens after every position, where wanted; `lens`: those after each layer,
     where wanted; `evidence`: the strongest links of the last position, layer by layer, those to
-    the tokens of an image as one;
+    the tokens of an inset as one;
     `attribution`: the likeliest token's logit by part, where wanted. `asked`: what is predicted of
     an answer, where wanted. `fills`: the tokens stand at
     their positions, which hold masks: `last` is of the last mask, `each` of those before it.

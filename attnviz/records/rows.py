@@ -546,6 +546,25 @@ def placed_of(capture: Capture, token: Token) -> tuple[float | None, ...]:
     return patch.image + 1, patch.row, patch.column, *box
 
 
+PLACED = placed_fields("key")
+"""Of a key that is a part of an image; null or empty for others of the same text."""
+TIMED: tuple[Field[Any], ...] = (
+    Field("start_seconds", float, "The second of a sound at which the key begins.", optional=True),
+    Field("end_seconds", float, optional=True),
+)
+"""Of a key that is a frame of a sound."""
+
+
+def places_in(capture: Capture) -> tuple[Field[Any], ...]:
+    """The fields that say which part of what was given a key is; none for a text alone."""
+    return PLACED if capture.images else TIMED if capture.timed else ()
+
+
+def place_of(capture: Capture, token: Token) -> tuple[float | None, ...]:
+    """The values of `places_in` for a key."""
+    return placed_of(capture, token) if capture.images else token.time or (None, None)
+
+
 ADDED: Field[Any] = Field("made", MADE, "", lambda record: ABSENT)
 """How an object was made; whoever writes it adds this at its end."""
 UNKNOWN: Field[Any] = Field(

@@ -28,13 +28,13 @@ from attnviz.records.tokens import Token
 
 PLACE = r"@(?:[0-9]+:)?(?:(?:t[0-9]+)?r[0-9]+c[0-9]+|[0-9.]+,[0-9.]+(?::[0-9.]+,[0-9.]+)?)"
 QUERY_AND_KEY = re.compile(rf"({PLACE}|[^:]+):({PLACE}|[^:]+)")
-"""Two names; those of places in images may have colons."""
+"""Two names; those of places may have colons."""
 EVERY, SEGMENT = "*", "@"
 """Names of every token, and the first letter of that of a segment."""
 
 
 def is_segment(name: str) -> bool:
-    """Whether a name is `@system`, or `@`, rather than a place of an image, as `@r3c5`."""
+    """Whether a name is `@system`, or `@`, rather than a place, as `@r3c5`."""
     return name.startswith(SEGMENT) and re.fullmatch(PLACE, name) is None
 
 
@@ -153,7 +153,7 @@ class BeforeAfter(BothRuns[AblationReport]):
 class TokenEffects:
     """The change of each token's log-probability, in nats, without each part.
 
-    `report`: the same as means over the tokens. `tokens` (n): of the text behind its images, and
+    `report`: the same as means over the tokens. `tokens` (n): of the text behind its insets, and
     one before them; of a mean over texts, `blue|red` where they differ, which `varied` numbers.
     `before` (n - 1): with all parts, of each token from the second of these on. `changes` (parts,
     n - 1): in the order of the report's effects. `errors` (parts, n - 1): of means over texts,

@@ -324,7 +324,7 @@ def heads_for_answers(model: "LoadedModel", max_memory: int | None = None) -> tu
         return model.card.retrieval
     measured = known(model) or _NOT_KEPT.get(cache.kept_in(model, KEPT))
     if measured is None and not not_measurable(model, FOR_ANSWERS):
-        with suppress(UsageError):  # an image has to stand beside every text
+        with suppress(UsageError):  # something has to stand beside every text
             measured = measure_retrieval(model, FOR_ANSWERS, TextOptions(max_memory=max_memory))
             if keep(model, measured) is None:
                 _NOT_KEPT[cache.kept_in(model, KEPT)] = measured

@@ -64,7 +64,7 @@ class Patching:
 
     @property
     def by(self) -> Literal["source", "given"]:
-        """Where vectors come from: a run beside the text's, or one that sees other images."""
+        """Where vectors come from: a run beside the text's, or one that is given something else."""
         return "given" if self.given else "source"
 
 

@@ -50,7 +50,7 @@ class Show:
 
     `kept`: the choice of heads that was made on an earlier line, and is named as such. `legible`:
     people read it, to whom a part of a character says nothing; `unasked`: such parts are merged for
-    that alone. `bins`: there is no room for each frame of a sound.
+    that alone. `bins`: there is no room for each frame.
     """
 
     heads: HeadOptions = field(default_factory=HeadOptions)

@@ -24,7 +24,9 @@ from attnviz.records.rows import (
     LINE,
     MADE,
     MODEL,
+    PLACED,
     TARGET,
+    TIMED,
     TOKEN,
     TRANSFORMS,
     UNKNOWN,
@@ -35,12 +37,11 @@ from attnviz.records.rows import (
     how_made,
     list_of,
     object_fields,
-    placed_fields,
-    placed_of,
+    place_of,
+    places_in,
     to_json,
 )
 from attnviz.records.rows import EXACT as EXACT_TEXT
-from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:
     from attnviz.commands.show.outputs import OutputRequest
@@ -56,27 +57,6 @@ GATED: tuple[Field[Any], ...] = (
     Field("gate", float, "What a gate behind the softmax lets through there.", optional=True),
     Field("passed", float, "The share of the length of what is written.", optional=True),
 )
-
-
-PLACED = placed_fields("key")
-"""Of a key that is a part of an image; null or empty for others of the same text."""
-TIMED: tuple[Field[Any], ...] = (
-    Field("start_seconds", float, "The second of a sound at which the key begins.", optional=True),
-    Field("end_seconds", float, optional=True),
-)
-"""Of a key that is a frame of a sound."""
-
-
-def places_in(capture: Capture) -> tuple[Field[Any], ...]:
-    """The fields that say which part of an image or of a sound a key is; none for a text alone."""
-    if capture.images:
-        return PLACED
-    return TIMED if any(token.time for token in capture.key_tokens) else ()
-
-
-def part_of(capture: Capture, token: Token) -> tuple[float | None, ...]:
-    """The values of `places_in` for a key."""
-    return placed_of(capture, token) if capture.images else token.time or (None, None)
 
 
 def _pair(value: Field[Any]) -> tuple[Field[Any], ...]:
@@ -208,7 +188,7 @@ def _rows_of(
     keys = {i: columns(5, i, label(tokens[i].label)) + named[7] for i in places}
     after_key = {i: f"{named[at]}{exact(tokens[i].exact)}" for i in places}
     for i in places:
-        boxed = part_of(exhibit.capture, tokens[i]) if len(named) > at + 1 else ()
+        boxed = place_of(exhibit.capture, tokens[i]) if len(named) > at + 1 else ()
         values = (to_json(each) if json or each is not None else "" for each in boxed)
         after_key[i] += "".join(f"{gap}{named[n]}{v}" for n, v in enumerate(values, at + 1)) + end
     rows = zip(links.query.tolist(), links.key.tolist(), map(str, links.weight), strict=True)
@@ -243,10 +223,10 @@ def link_columns(exhibit: Exhibit) -> dict[str, NDArray[Any]]:
 
 
 def _placed_columns(capture: Capture, key: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """The parts of an image or a sound that keys stand for, NaN for others; nothing of a text."""
+    """The places that keys stand for, NaN for others; nothing of a text."""
     if not (fields := places_in(capture)):
         return {}
-    placed = np.array([part_of(capture, token) for token in capture.key_tokens], float)
+    placed = np.array([place_of(capture, token) for token in capture.key_tokens], float)
     return {field.name: placed[key, n] for n, field in enumerate(fields)}
 
 

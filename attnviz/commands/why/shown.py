@@ -241,8 +241,8 @@ def _table(figure: "Figure", why: Why, names: Sequence[str], cmap: str) -> "Axes
     rows, columns = why.table.shape
     axes = place(figure, 0, 0, columns * CELL, rows * CELL)
     most = float(np.abs(why.table).max()) or 1.0
-    image = axes.imshow(why.table, cmap=cmap, vmin=-most, vmax=most, aspect="auto")
-    draw_bar(place(figure, columns * CELL + 0.1, 0, 0.12, rows * CELL), image, "score")
+    drawn = axes.imshow(why.table, cmap=cmap, vmin=-most, vmax=most, aspect="auto")
+    draw_bar(place(figure, columns * CELL + 0.1, 0, 0.12, rows * CELL), drawn, "score")
     for (row, column), value in np.ndenumerate(why.table):
         ink = "white" if abs(value) > 0.6 * most else "black"
         number = f"{value:z.2f}"

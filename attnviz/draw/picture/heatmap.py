@@ -147,7 +147,7 @@ def _write_numbers(
     return bool(small.any())
 
 
-# Many heads as one picture: one array of colours, drawn by one image, however many heads.
+# Many heads as one picture: one array of colours, drawn at once, however many heads.
 
 LARGEST_MOSAIC = 14.0  # inches, for all panes of a row or a column
 LARGEST_PANE, LEAST_PANE = 2.6, 0.4
@@ -216,11 +216,11 @@ def assemble(
     mosaic: Mosaic, scale: Scale, slots: Sequence[tuple[int, int]], panes: Sequence[FloatArray]
 ) -> NDArray[np.uint8]:
     """The one array, (rows, columns, 4): white between the panes and where there is none."""
-    image = np.full((*mosaic.shape, 4), 255, np.uint8)
+    painted = np.full((*mosaic.shape, 4), 255, np.uint8)
     for slot, pane in zip(slots, panes, strict=True):
         top, left = mosaic.corner(slot)
-        image[top : top + pane.shape[0], left : left + pane.shape[1]] = scale.paint(pane)
-    return image
+        painted[top : top + pane.shape[0], left : left + pane.shape[1]] = scale.paint(pane)
+    return painted
 
 
 def mosaic_cells(grid: Grid, tokens: int, dpi: int) -> int:

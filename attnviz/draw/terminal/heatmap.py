@@ -103,7 +103,7 @@ def column_labels(
 ) -> list[str]:
     """The lines of column labels: one where all of them fit a cell, else downwards.
 
-    Times of a sound are written as on a ruler: where every n-th column begins.
+    Times are written as on a ruler: where every n-th column begins.
     """
     times = [TIME.fullmatch(label) for label in labels]
     if 2 * sum(map(bool, times)) > len(labels) and widest(labels) >= cell:

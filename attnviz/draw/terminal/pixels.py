@@ -52,8 +52,8 @@ def sixel(pixels: NDArray[np.uint8]) -> PixelSequence:
     """(height, width, 3) in bands of six lines: of each colour, which of the six it has."""
     from PIL import Image
 
-    image = Image.fromarray(pixels).quantize(PALETTE)
-    palette, numbers = np.array(image.getpalette()).reshape(-1, 3), np.asarray(image)
+    few = Image.fromarray(pixels).quantize(PALETTE)
+    palette, numbers = np.array(few.getpalette()).reshape(-1, 3), np.asarray(few)
     height, width = numbers.shape
     shares = (palette * 100 / 255).round().astype(int).tolist()
     colors = "".join(f"#{n};2;{r};{g};{b}" for n, (r, g, b) in enumerate(shares))

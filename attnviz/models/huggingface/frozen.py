@@ -397,7 +397,7 @@ def embedded_of(
     """The embeddings added up in x (n, d) before the first layer (n, d), and a norm's addend."""
     token = model.get_input_embeddings()(ids)[0]
     zeros = torch.zeros_like(x)
-    # ALBERT's are narrower than its layers; those of images are what their side makes of them
+    # ALBERT's are narrower than its layers; those of insets are what their side makes of them
     if token.shape != x.shape or not of_text(model, ids).all():
         return {"embedding": x}, zeros
     for module, read, output in before:

@@ -98,7 +98,7 @@ def _adding(
     """
     seen = {layer: Seen(own) for layer, own in parts.items()}
     with hooked(handle for each in seen.values() for handle in each.hooks(model)):
-        few = ids[:, of_text(model, ids)][:, :ENOUGH]  # an image would have to be whole
+        few = ids[:, of_text(model, ids)][:, :ENOUGH]  # an inset would have to be whole
         forward(model, input_ids=few, use_cache=False)
     return {layer: _two(each) for layer, each in seen.items()}
 

@@ -240,7 +240,7 @@ def _engine_class(model: Any, sizes: ModelSizes, *, causal: bool) -> type[Huggin
 
 def _attention(model: Any, sizes: ModelSizes) -> "ModelAttention":
     """Seen at work, as configurations leave it open, or name it wrongly."""
-    if sizes.reads == "speech":  # it is at work where there is a sound
+    if sizes.reads == "speech":  # it is at work where it hears something
         return ModelAttention(sizes.heads_per_layer, causal=sizes.kind == "decoder", sinks=False)
     inputs, layers = _few_tokens(model, sizes), len(sizes.heads_per_layer)
     if sizes.implicit:

@@ -201,7 +201,7 @@ def _vectors_held(
     """
     run = SourceRun(ids[0].tolist(), range(ids.size(1)))
     held = vectors_of_sites(model, heads_per_layer, places, run, sites, False)
-    again = ids[:, -1:] if of_text(model, ids).all() else ids[:, :1]  # images stay whole
+    again = ids[:, -1:] if of_text(model, ids).all() else ids[:, :1]  # insets stay whole
     other = torch.cat([ids[:, 1:-1], again, ids[:, -1:]], dim=1)
     with ExitStack() as stack:
         for site, vectors in held.items():
