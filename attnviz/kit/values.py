@@ -11,10 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option
-from attnviz.inputs.beside import in_our_words
-from attnviz.inputs.chats import Question, chat_of, question_of
 from attnviz.inputs.given import given_of
-from attnviz.inputs.prompts import Document
 from attnviz.kit import options as g
 from attnviz.kit.option import check_number, check_text, is_several, is_torch_module
 from attnviz.kit.options import HeadNames, LayerNames, Names
@@ -29,6 +26,8 @@ from attnviz.records.tokens import Chat
 from attnviz.records.transforms import Transforms
 
 if TYPE_CHECKING:
+    from attnviz.inputs.chats import Question
+    from attnviz.inputs.prompts import Document
     from attnviz.models.loaded import LoadedModel
 
 A = TypeVar("A", bound=Any)
@@ -162,13 +161,17 @@ def texts_of(text: str | Iterable[str]) -> list[str]:
     return texts
 
 
-def prompt_of(prompt: str | Messages | Chat | Question) -> str | Chat | Question:
+def prompt_of(prompt: "str | Messages | Chat | Question") -> "str | Chat | Question":
     """A text, a chat, or a question; what was read already stays as it is."""
-    if isinstance(prompt, Chat | Question):
+    from attnviz.inputs import chats  # which a text needs not
+    from attnviz.inputs.beside import in_our_words
+
+    if isinstance(prompt, Chat | chats.Question):
         return prompt
     if isinstance(prompt, Mapping):
         content = in_our_words(prompt, "the prompt")
-        return (question_of if "question" in content else chat_of)(content, "the prompt")
+        made = chats.question_of if "question" in content else chats.chat_of
+        return made(content, "the prompt")
     if not is_several(prompt):
         check_text(prompt)
         assert isinstance(prompt, str)
@@ -176,7 +179,7 @@ def prompt_of(prompt: str | Messages | Chat | Question) -> str | Chat | Question
     messages = list(prompt)
     if messages and not any(isinstance(each, Mapping) for each in messages):
         check_text(prompt)
-    return chat_of(messages, "the prompt")
+    return chats.chat_of(messages, "the prompt")
 
 
 def path_of(name: str, path: FilePath) -> str:
@@ -186,8 +189,10 @@ def path_of(name: str, path: FilePath) -> str:
     return fspath(path)
 
 
-def documents_of(docs: Mapping[str, str] | list[Document] | None) -> list[Document]:
+def documents_of(docs: "Mapping[str, str] | list[Document] | None") -> "list[Document]":
     """Texts by name, None: none; or documents that were read already, whose names may repeat."""
+    from attnviz.inputs.prompts import Document
+
     if docs is None:
         return []
     if docs and isinstance(docs, list) and all(isinstance(each, Document) for each in docs):

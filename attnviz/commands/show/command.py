@@ -18,7 +18,6 @@ from attnviz.commands.show.run import Shown, beside_images, make, show_capture, 
 from attnviz.draw.headlines import beside_notes
 from attnviz.draw.titles import run_notes, without_image
 from attnviz.errors import InexactError, InputError, UsageError, option
-from attnviz.inputs.beside import LineText, line_text
 from attnviz.inputs.given import given_of, medium_of
 from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
@@ -38,6 +37,7 @@ from attnviz.records.trace import FromExact, Verified
 
 if TYPE_CHECKING:
     from attnviz.commands.show.capture import AttentionCapture
+    from attnviz.inputs.beside import LineText
     from attnviz.models.loaded import LoadedModel
 
 MERGED = (
@@ -239,8 +239,8 @@ OF_A_TEXT = frozenset({"queries", "keys", "drop_keys"})
 """Options whose values are tokens, which one text has and another has not."""
 Results: TypeAlias = Iterator[tuple[int | None, Iterable[Piece]]]
 """The pieces to write for each text, with the number of its line."""
-Run: TypeAlias = Callable[[LineText, Show], Exhibit]
-"""Runs a text, with its own images or those of all, and puts heads of it on show."""
+Run: TypeAlias = "Callable[[str, Show, LineText | None], Exhibit]"
+"""Runs a text, with what its line has beside it or all have, and puts heads of it on show."""
 
 
 def _load(session: Session, source: Source, how: TextOptions, *, verified: bool) -> Run:
@@ -248,30 +248,28 @@ def _load(session: Session, source: Source, how: TextOptions, *, verified: bool)
 
     The run raises `InexactError` where a capture is not as exact as float32 allows.
     """
-    model = session.load(source)
-    if not verified:
-        return lambda line, show: show_text(model, line.text, _beside(how, line), show)
-    from attnviz.models.weights import with_all_bytes  # torch
+    model: LoadedModel = session.load(source)
+    if verified:
+        from attnviz.models.weights import with_all_bytes  # torch
 
-    identified: LoadedModel = with_all_bytes(model)
+        model = with_all_bytes(model)
 
-    def run(line: LineText, show: Show) -> Exhibit:
-        own = _beside(how, line)
-        exactness = verify(identified, source, line.text, own)
-        sentence = _exactness(exactness)
-        if not exactness.exact:
-            raise InexactError(
-                sentence, "float32 does not explain this, so it is a bug; please report it"
-            )
-        session.consoles.err.print(sentence, markup=False, highlight=False)
-        return show_text(identified, line.text, own, show)
+    def run(text: str, show: Show, line: "LineText | None") -> Exhibit:
+        own = how
+        if line is not None:
+            pair = how.text_pair if line.text_pair is None else line.text_pair
+            own = replace(how, given=line.images or how.given, text_pair=pair)
+        if verified:
+            exactness = verify(model, source, text, own)
+            sentence = _exactness(exactness)
+            if not exactness.exact:
+                raise InexactError(
+                    sentence, "float32 does not explain this, so it is a bug; please report it"
+                )
+            session.consoles.err.print(sentence, markup=False, highlight=False)
+        return show_text(model, text, own, show)
 
     return run
-
-
-def _beside(how: TextOptions, line: LineText) -> TextOptions:
-    pair = how.text_pair if line.text_pair is None else line.text_pair
-    return replace(how, given=line.images or how.given, text_pair=pair)
 
 
 def _exactness(verified: Verified) -> str:
@@ -319,9 +317,7 @@ def _of_text(
     seen = text.images if isinstance(text, Capture) else medium_of(text) == "image"
     request = over_images(request) if seen else request
     show = choose_output(request).show(request)
-    exhibit = (
-        show_capture(text, show) if isinstance(text, Capture) else load()(LineText(text), show)
-    )
+    exhibit = show_capture(text, show) if isinstance(text, Capture) else load()(text, show, None)
     request = beside_images(request, exhibit) if free else request
     pieces = _pieces(session, exhibit, request)
     if exhibit.unasked:
@@ -346,6 +342,8 @@ def _of_lines(
     A head that nobody chose is picked on the first good line and kept. A bad line is
     reported on stderr and left out, and becomes the exit code of the program.
     """
+    from attnviz.inputs.beside import line_text  # a single text needs it not
+
     filters, kept = request.filters, None
     choose_output(request).show(request)  # its errors come before a model is loaded
     check_names(filters.queries, "queries")
@@ -359,7 +357,7 @@ def _of_lines(
         nonlocal kept, merged
         line = line_text(text, given.file)
         own = over_images(request) if line.images else request
-        exhibit = run(line, _keeping(choose_output(own).show(own), kept))
+        exhibit = run(line.text, _keeping(choose_output(own).show(own), kept), line)
         seen.append(bool(exhibit.capture.images))
         if own.format in SEPARATORS and seen[-1] != seen[0]:
             raise InputError(
