@@ -35,6 +35,7 @@ import typer
 from typer.models import OptionInfo
 
 from attnviz.errors import IdleOption, UsageError, argument, nearest, option
+from attnviz.inputs.given import MEDIA
 from attnviz.kit.completion import FILES, TEXTS
 from attnviz.kit.described import Above, Exclusion
 from attnviz.kit.help import show_whole
@@ -266,7 +267,7 @@ def _with_ids(value: Any, given: Mapping[str, Any]) -> Any:
     if not value or not all(isinstance(n, Integral) and not isinstance(n, bool) for n in value):
         return type(value)(_with_ids(each, given) for each in value)
     value = [*map(int, value)]
-    for name in {"docs", "image"}.intersection(given):
+    for name in {"docs", *(each.option for each in MEDIA.values())}.intersection(given):
         raise UsageError("token ids are all that is read", f"leave {option(name)} out")
     model = given.get("model", BUILTIN)
     if isinstance(model, str | PathLike):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from attnviz.errors import UsageError, option
+from attnviz.records.places import Media
 
 
 class Head(NamedTuple):
@@ -20,8 +21,8 @@ class Head(NamedTuple):
 
 ALIGNMENT = "alignment"
 """The behaviour of heads that a model's settings name for the alignment of words and time."""
-Reads: TypeAlias = Literal["text", "image", "speech"]
-"""What a model reads: a text, perhaps with images beside it; images alone; or speech alone."""
+Reads: TypeAlias = Literal["text", Media]
+"""What a model reads: a text, perhaps with something beside it; or one medium alone."""
 Pairing: TypeAlias = Literal["same", "best"]
 """A head is compared with the head of the same name, or with the most similar one."""
 

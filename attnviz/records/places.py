@@ -197,6 +197,8 @@ MARK = "<image>"
 
 # The names of places, as labels have them and as a user gives them.
 
+Matches: TypeAlias = list[tuple[int, ...]]
+"""What a name stands for, several times perhaps: each time the positions of its tokens."""
 PADDING = "[padding]"
 """The name of frames in which there is no sound."""
 CLASS = "[class", "[CLS"
@@ -228,9 +230,7 @@ NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?|-?\.[0-9]+)"
 POINT = re.compile(rf"@(?:([0-9]+):)?{NUMBER},{NUMBER}(?::{NUMBER},{NUMBER})?")
 
 
-def _patches_at(
-    tokens: "Sequence[Token]", found: re.Match[str], parameter: str
-) -> list[tuple[int, ...]]:
+def _patches_at(tokens: "Sequence[Token]", found: re.Match[str], parameter: str) -> Matches:
     """The patches in a region, or around a point, in shares of the image.
 
     Of a region those whose middle lies in it; of one that holds none, those around its middle.
@@ -286,16 +286,12 @@ def time_label(seconds: float, frame: float) -> str:
     return f"{seconds:.{3 if fine else 2}f}s"
 
 
-def _frames_at(
-    tokens: "Sequence[Token]", found: re.Match[str], parameter: str
-) -> list[tuple[int, ...]]:
+def _frames_at(tokens: "Sequence[Token]", found: re.Match[str], parameter: str) -> Matches:
     """The frame that a time lies in, or those that reach into a range of times."""
     begin = float(found[1]) + NEAR
     end = float(found[2]) - NEAR if found[2] else begin
     spans = [(token.index, *token.time) for token in tokens if token.time is not None]
-    frames: list[tuple[int, ...]] = [
-        (i,) for i, first, last in spans if last > begin and first <= end
-    ]
+    frames: Matches = [(i,) for i, first, last in spans if last > begin and first <= end]
     if not frames or begin > end + NEAR:
         raise UsageError(
             f"{option(parameter, found[0])} lies outside of what the model heard",
@@ -304,7 +300,7 @@ def _frames_at(
     return frames
 
 
-def at_place(tokens: "Sequence[Token]", name: str, parameter: str) -> list[tuple[int, ...]] | None:
+def at_place(tokens: "Sequence[Token]", name: str, parameter: str) -> Matches | None:
     """The tokens at a point or in a region of an image, or at a time; None: it names no place."""
     if point := POINT.fullmatch(name):
         return _patches_at(tokens, point, parameter)
@@ -317,7 +313,7 @@ IMAGE = re.compile(r"image(?: ([0-9]{1,4}))?")
 """The name of all tokens of each image, or of one of several, counted from 1."""
 
 
-def wholes_named(tokens: "Sequence[Token]", name: str) -> list[tuple[int, ...]] | None:
+def wholes_named(tokens: "Sequence[Token]", name: str) -> Matches | None:
     """All tokens of each image that a name stands for; None: there is none, or it names none."""
     numbers = sorted({token.image for token in tokens if token.image is not None})
     asked = IMAGE.fullmatch(name)
@@ -330,7 +326,7 @@ def wholes_named(tokens: "Sequence[Token]", name: str) -> list[tuple[int, ...]] 
     ]
 
 
-def own_named(tokens: "Sequence[Token]", name: str) -> list[tuple[int, ...]]:
+def own_named(tokens: "Sequence[Token]", name: str) -> Matches:
     """The tokens of a model's own, beside those of an image, that a name stands for."""
     own = OWN.get(name.lower())
     return [(t.index,) for t in tokens if own and t.special and t.label.startswith(own)]
