@@ -17,6 +17,7 @@ from attnviz.kit.prepare import Prepared, TextOptions, frozen, prepare, side_of
 from attnviz.kit.roles import Alike, roles_of
 from attnviz.records.capture import FloatArray, PatternBlock
 from attnviz.records.heads import Head, every_head
+from attnviz.records.merging import WHOLE, groups_of
 from attnviz.records.predict import (
     Attribution,
     Candidate,
@@ -204,11 +205,10 @@ def _evidence(
 ) -> list[LastLink]:
     """The strongest links of a position, layer by layer, without the first token and rests.
 
-    The links to an image are one, from its first token.
+    The links to an inset are one, from its first token.
     """
-    tokens, evidence = prepared.empty.key_tokens, list[LastLink]()
-    images = [None, *(token.image for token in tokens)]
-    starts = np.array([i for i, t in enumerate(tokens) if t.image is None or t.image != images[i]])
+    evidence = list[LastLink]()
+    starts = np.array([group.start for group in groups_of(prepared.empty, WHOLE)[1]])
 
     def consume(block: PatternBlock) -> None:
         for number, row in zip(block.heads, block.weights[:, 0].copy(), strict=True):

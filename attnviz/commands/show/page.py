@@ -48,7 +48,7 @@ from attnviz.records.exhibit import (
     whole_map,
 )
 from attnviz.records.heads import Finding, Head, every_head
-from attnviz.records.merging import groups_of
+from attnviz.records.merging import WHOLE, groups_of
 from attnviz.records.metrics import HeadMetrics
 from attnviz.records.rests import rests_in, with_rests
 from attnviz.records.tokens import Token
@@ -264,7 +264,7 @@ def _side(capture: Capture, side: int) -> Mapping[str, object]:
         begin, end = (begin, tokens[-1].end) if side else (tokens[0].start, end)
     together = {}
     if capture.image_alone:  # its text is the name of a file
-        end, groups = 0, groups_of(capture, "images")[side]
+        end, groups = 0, groups_of(capture, WHOLE)[side]
         named = [
             (g.start, g.stop, "image" if len(g) > 1 else tokens[g.start].label) for g in groups
         ]

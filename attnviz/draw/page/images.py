@@ -15,7 +15,7 @@ from attnviz.errors import readable
 from attnviz.records.apply import pooled, with_wholes
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, whole_map
-from attnviz.records.merging import groups_of
+from attnviz.records.merging import WHOLE, groups_of
 from attnviz.records.places import Pixels, class_rows
 from attnviz.records.tokens import Token
 
@@ -44,7 +44,7 @@ class PageImages:
             patch = capture.key_tokens[key].patch
             assert patch is not None
             boxes.append([patch.image, *(round(edge, 4) for edge in patch.box)])
-        groups = groups_of(capture, "images")[1]
+        groups = groups_of(capture, WHOLE)[1]
         numbers = [capture.key_tokens[group.start].image for group in groups]
         images = [
             {
@@ -64,7 +64,7 @@ class PageImages:
         """Of each head, the weights of its queries on all patches, which a page unpacks."""
         if self.exhibit.capture.image_alone:
             return
-        queries = groups_of(self.exhibit.capture, "images")[0]
+        queries = groups_of(self.exhibit.capture, WHOLE)[0]
         keys = [range(i, i + 1) for i in range(len(self.patches))]
         for head_map in self.exhibit.maps:
             weights = whole_map(head_map).weights[:, list(self.patches)]
