@@ -27,6 +27,8 @@ LEAST_FLOAT32 = float(np.finfo(np.float32).smallest_subnormal)
 MOST_FLOAT32 = float(np.finfo(np.float32).max)
 SCHEMA = "attnviz/3"
 """The version of everything that commands write as JSON; `attnviz schema` describes it."""
+ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+PLAIN_TYPES = frozenset((str, int, bool, NoneType))
 
 
 def to_json(value: object) -> str:
@@ -35,7 +37,7 @@ def to_json(value: object) -> str:
     Letters stay as they are; whatever cannot be printed (control and format characters,
     lone surrogates, unusual spaces) is written as `\\uXXXX`. Numbers are as `shortest` has them.
     """
-    written = json.dumps(shortest(value), ensure_ascii=False, allow_nan=False)
+    written = ENCODE(shortest(value))
     if written.isprintable():
         return written
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in written)
@@ -46,13 +48,15 @@ def shortest(value: Any) -> Any:
 
     0.1 in float32 would else be 0.10000000149011612. What float32 cannot hold stays as it is.
     """
+    if type(value) in PLAIN_TYPES:  # most values of most rows
+        return value
     if isinstance(value, float):
         if value.is_integer() or not LEAST_FLOAT32 <= abs(value) <= MOST_FLOAT32:
             return value
         single = np.float32(value)
         return float(str(single)) if float(single) == value else value
     if isinstance(value, Mapping):
-        return {name: shortest(each) for name, each in value.items()}
+        return {n: v if type(v) in PLAIN_TYPES else shortest(v) for n, v in value.items()}
     if isinstance(value, list | tuple):
         return [shortest(each) for each in value]
     return value

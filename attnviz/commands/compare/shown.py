@@ -52,7 +52,7 @@ from attnviz.draw.picture.paint import (
 from attnviz.draw.terminal import heatmap as terminal_heatmap
 from attnviz.draw.terminal.cells import Column, cell_style, fitting, folded, listing
 from attnviz.draw.terminal.grid import head_grid
-from attnviz.draw.titles import amount, caption, facts, transform_title
+from attnviz.draw.titles import amount, caption, facts, transform_titles
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, HeadMap, whole_map
@@ -76,7 +76,7 @@ def about_texts(comparison: TextComparison) -> list[str]:
     first = comparison.captures[0]
     lines = [f"{readable(first.model.name)}, {_number(comparison)}"]
     for n, captured in enumerate(comparison.captures, start=1):
-        changes = ", ".join(readable(transform_title(each)) for each in captured.transforms)
+        changes = ", ".join(transform_titles(captured))
         lines.append(
             f"{n}  {fenced(readable(captured.text))}" + (f" ({changes})" if changes else "")
         )
