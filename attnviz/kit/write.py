@@ -300,13 +300,10 @@ def is_terminal(path: Path) -> bool:
     try:
         if not stat.S_ISCHR(os.stat(path).st_mode):
             return False
-        descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY)
+        with open(os.open(path, os.O_WRONLY | os.O_NOCTTY), "wb", buffering=0) as device:
+            return device.isatty()
     except OSError:
         return False
-    try:
-        return os.isatty(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _is_device(path: Path, old: os.stat_result | None) -> bool:
