@@ -31,7 +31,7 @@ from attnviz.models.placement import Device, DType, Engine, Placement, size_of
 from attnviz.records.capture import PairKind, ShownKind
 from attnviz.records.exhibit import ColorScale, Orient
 from attnviz.records.images import Pixels
-from attnviz.records.transforms import Over, Reduction
+from attnviz.records.transforms import HowOver, Over
 
 # The headings of help, and what declares an option under each.
 TEXT, MODEL, HEADS, TOKENS = "The text", "The model", "Which heads", "Which tokens"
@@ -264,7 +264,7 @@ MaskLater: TypeAlias = Annotated[
 LARGEST_SEED = (1 << 32) - 1
 
 Reduce: TypeAlias = Annotated[
-    Reduction | None,
+    HowOver | None,
     heads_option(
         "--reduce",
         help="Show the mean or the maximum of the chosen heads (default: all heads), or one over "
@@ -335,11 +335,8 @@ NoPrevious: TypeAlias = Annotated[
 ]
 NEAR = "self", "previous"
 """The tokens that --skip names, by their distance."""
-RENAMED = {
-    "over": option("reduce", "mean:layers"),
-    "no_self": option("skip", "self"),
-    "no_previous": option("skip", "previous"),
-}
+RENAMED = {f"no_{name}": option("skip", name) for name in NEAR}
+RENAMED["over"] = option("reduce", "mean:layers")
 """Options of the version before, and how they are spelled now."""
 
 
