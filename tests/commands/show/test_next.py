@@ -11,6 +11,7 @@ import torch
 
 import attnviz
 from attnviz.draw.headlines import next_said
+from attnviz.inputs.restore import CAPTURE, capture_from, facts_from
 from attnviz.kit import prepare
 from attnviz.kit.choose import bringing_choice
 from attnviz.models.scratch.gpt import GPT
@@ -18,7 +19,6 @@ from attnviz.models.scratch.native import save_checkpoint
 from attnviz.records.capture import RESTS, VALUE_NORMS
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head
-from attnviz.records.restore import CAPTURE, capture_from, facts_from
 from attnviz.records.rests import rests_in
 from tests.commands.heads.test_retrieval import WORDS, planted, saved
 from tests.conftest import Run, bytes_tokenizer
@@ -150,10 +150,10 @@ def test_scores_of_the_chosen_head_keep_its_rests_and_what_comes_next(
 def test_what_comes_next_in_a_file_is_checked(folder: str, change: dict[str, Any]) -> None:
     record = attnviz.capture(COPIED, folder).record
     facts: Any = json.loads(json.dumps(CAPTURE.row(record)))
-    assert capture_from(facts_from(facts)).brings == record.brings
+    assert capture_from(facts_from(facts, "it")).brings == record.brings
     facts["brings"] = {**facts["brings"], **change}
     with pytest.raises(ValueError, match=r"cannot be right|is no"):
-        capture_from(facts_from(facts))
+        capture_from(facts_from(facts, "it"))
 
 
 def test_a_row_is_not_told_first_for_where_that_of_another_line_stood(
