@@ -601,8 +601,7 @@ NAMED_HEAD = Fields[NamedHead](
 )
 
 
-# The way back: a value from JSON, each field of its type. What it lacks or has wrongly is a
-# ValueError, which whoever reads a file turns into a sentence.
+# The way back: a value from JSON as the type of its field; what it has wrongly is a ValueError.
 
 JsonObject: TypeAlias = Mapping[str, Any]
 MOST_HEADS = 1 << 16  # more than any model has; a forged file could ask for any number

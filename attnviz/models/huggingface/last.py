@@ -31,8 +31,8 @@ from attnviz.models.huggingface.frozen import (
     output_layer,
     output_of,
 )
+from attnviz.models.huggingface.head_outputs import Writings
 from attnviz.models.huggingface.layers import LayerParts, first_of, is_norm, parts_of, unknown
-from attnviz.models.huggingface.writing import Writings
 from attnviz.records.capture import Wanted
 from attnviz.records.rests import FindRests
 
