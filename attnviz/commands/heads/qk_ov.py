@@ -43,7 +43,7 @@ def circuits_of(model: "LoadedModel") -> Circuits:
         UsageError: the model has no one residual stream.
         ModelError: this architecture cannot be taken apart, or has nothing of it.
     """
-    from attnviz.models.frozen.circuits import compositions, copying, weights_of
+    from attnviz.models.frozen.qk_ov import compositions, copying, weights_of
 
     if model.reads != "text":
         raise UsageError(

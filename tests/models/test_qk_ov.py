@@ -10,10 +10,10 @@ import pytest
 import torch
 import transformers
 
-from attnviz.commands.heads.circuits import circuits_of
+from attnviz.commands.heads.qk_ov import circuits_of
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import GPTConfig
-from attnviz.models.frozen.circuits import compositions, copying, weights_of
+from attnviz.models.frozen.qk_ov import compositions, copying, weights_of
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.runs import freeze_decoder
