@@ -413,7 +413,6 @@ CARD_HEAD = Fields[NamedHead](
     "",
     (Field("behaviour", str), Field("head", str, "", lambda e: str(e.head)), Field("title", str)),
 )
-
 READ_HEAD = Fields[ReadHead](
     "ReadHead",
     "How often a read-out is right around a head: on the stream before it, what it adds, the sum.",
