@@ -23,6 +23,7 @@ from attnviz.records.rows import (
     Field,
     Fields,
     JsonOutput,
+    at,
     head_fields,
     list_of,
     measured,
@@ -112,32 +113,32 @@ def _moved(name: str, what: str, at: int) -> tuple[Field[ComparedHead], ...]:
 
 
 DIFFERENCES: tuple[Field[ComparedHead], ...] = (
-    model_name(lambda row: row.run.model.name),
-    *head_fields(lambda row: row.head.head),
+    model_name(at("run.model.name")),
+    *head_fields(at("head.head")),
     Field(
         "difference",
         float,
         "From 0 (the head attends alike) to 1 (disjoint).",
-        lambda row: row.head.difference,
+        at("head.difference"),
     ),
     Field(
         "by",
         Basis,
         "Whole rows, or the shares of self, first, previous and other tokens.",
-        lambda row: row.comparison.by,
+        at("comparison.by"),
     ),
 )
 DIFFERENCE = Fields[ComparedHead](
     "DifferenceRow",
     "How differently a head attends in several texts.",
-    (*DIFFERENCES, transforms("transforms", lambda row: row.comparison.captures)),
+    (*DIFFERENCES, transforms("transforms", at("comparison.captures"))),
 )
 IMAGE_DIFFERENCE = Fields[ComparedHead](
     "ImageDifferenceRow",
     "How differently a head attends in several images, and where between two.",
     (
         *DIFFERENCES,
-        transforms("transforms", lambda row: row.comparison.captures),
+        transforms("transforms", at("comparison.captures")),
         *_moved("gain", "largest gain of weight", 0),
         *_moved("loss", "largest loss of weight", 1),
     ),
@@ -156,9 +157,9 @@ SIGHT = Fields[ComparedHead](
         ),
         Field("cosine_after_layer", float | None, "The same, after it.", lambda row: row.cosine(1)),
         Field("text", int, "The number of the text, from 1.", lambda row: row.number),
-        Field("source", str, "The text.", lambda row: row.run.text),
-        Field("query", int, "The position of the word in it.", lambda row: row.query.index),
-        Field("query_token", str, "", lambda row: row.query.label),
+        Field("source", str, "The text.", at("run.text")),
+        Field("query", int, "The position of the word in it.", at("query.index")),
+        Field("query_token", str, "", at("query.label")),
         # in the order of SHARES
         Field("self", float, "The weight on the word itself.", lambda row: row.sight.shares[0]),
         Field("first", float, "The weight on the first token.", lambda row: row.sight.shares[1]),
@@ -166,11 +167,11 @@ SIGHT = Fields[ComparedHead](
             "previous", float, "The weight on the token before.", lambda row: row.sight.shares[2]
         ),
         Field("others", float, "The weight on all others.", lambda row: row.sight.shares[3]),
-        Field("key", int, "The position of the strongest key.", lambda row: row.key.index),
-        Field("key_token", str, "", lambda row: row.key.label),
+        Field("key", int, "The position of the strongest key.", at("key.index")),
+        Field("key_token", str, "", at("key.label")),
         Field("weight", float, "The weight on it.", lambda row: row.sight.links[0][1]),
-        Field("query_exact", str, "", lambda row: row.query.exact),
-        Field("key_exact", str, "", lambda row: row.key.exact),
+        Field("query_exact", str, "", at("query.exact")),
+        Field("key_exact", str, "", at("key.exact")),
     ),
 )
 
@@ -187,19 +188,12 @@ MATCH = Fields[Matched](
     "MatchRow",
     "A head, and the head of another model that it is compared with.",
     (
-        model_name(lambda row: row.comparison.captures[0].model.name),
-        *head_fields(lambda row: row.match.head),
-        Field(
-            "against", str, "The other model.", lambda row: row.comparison.captures[1].model.name
-        ),
-        Field("against_layer", int, LAYER, lambda row: row.match.other.layer),
-        Field("against_head", int, HEAD, lambda row: row.match.other.head),
-        Field(
-            "similarity",
-            float,
-            "1: the same rows; 0: disjoint ones.",
-            lambda row: row.match.similarity,
-        ),
+        model_name(at("comparison.captures.0.model.name")),
+        *head_fields(at("match.head")),
+        Field("against", str, "The other model.", at("comparison.captures.1.model.name")),
+        Field("against_layer", int, LAYER, at("match.other.layer")),
+        Field("against_head", int, HEAD, at("match.other.head")),
+        Field("similarity", float, "1: the same rows; 0: disjoint ones.", at("match.similarity")),
         *over(lambda row: row.comparison),
         transforms("transforms", lambda row: row.comparison.captures[:1]),
         transforms("against_transforms", lambda row: row.comparison.captures[1:]),
