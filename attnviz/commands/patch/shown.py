@@ -202,12 +202,13 @@ def view(report: PatchReport, top: int | None = None, *, unicode: bool = True) -
     own = own_columns(report) if report.measure == "difference" and not report.fast else None
     source = [] if report.lines else [f"source: “{beginning(report.source.text)}”"]
     under = [shares_of(report)] if several or report.against else []
+    maps = [_map(each, unicode=unicode, several=several) for each in report.by_receiver]
     return _view(
         report,
         patching(report),
         under=(*source, ends_of(report), *under),
-        maps=[_map(each, unicode=unicode, several=several) for each in report.by_receiver],
-        most=largest(map_of(report)),
+        maps=maps,
+        most=max(largest(each.values) for each in maps),
         least=1.0,
         bar="share",
         empty="no head or MLP that is patched and stands before the receiver" if several else "",

@@ -35,7 +35,7 @@ class Sizes(Protocol):
     def heads_per_layer(self) -> tuple[int, ...]: ...
 
 
-class DecoderBlock(nn.Module, ABC):
+class CausalBlock(nn.Module, ABC):
     """One layer: attention, then MLP, each added to the residual stream.
 
     Hook points (B, n, d): `resid_pre` (before the layer), `attn_out` and `mlp_out` (what is added),
@@ -117,7 +117,7 @@ class Decoder(nn.Module, ABC):
         return self.unembedding.device
 
     def block(self, layer: int) -> Any:
-        """A layer, a `DecoderBlock`."""
+        """A layer, a `CausalBlock`."""
         return self.h[layer]
 
     def forward(

@@ -24,7 +24,7 @@ from attnviz.models.attention import (
 )
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.frozen.run import Embedded
-from attnviz.models.scratch.decoder import Decoder, DecoderBlock
+from attnviz.models.scratch.decoder import CausalBlock, Decoder
 
 
 class MLP(nn.Module):
@@ -41,7 +41,7 @@ class MLP(nn.Module):
         return narrowed
 
 
-class Block(DecoderBlock):
+class Block(CausalBlock):
     """One layer: a LayerNorm in front of attention, and one in front of the MLP."""
 
     def __init__(self, config: GPTConfig) -> None:

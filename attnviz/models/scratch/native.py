@@ -32,7 +32,7 @@ from attnviz.models.frozen.last import LastRead, last_of
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.loaded import HeadRows, LoadedModel, RowReduction, SomeHeadRows
 from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
-from attnviz.models.scratch.decoder import DecoderBlock
+from attnviz.models.scratch.decoder import CausalBlock
 from attnviz.models.scratch.gpt import GPT, from_gpt2, to_gpt2
 from attnviz.models.scratch.paths import paths_native, slopes_native
 from attnviz.models.scratch.runs import freeze_decoder, gpt_record, intervene_native, vectors_of
@@ -257,7 +257,7 @@ class _LayerRun:
 
     layer: int
     heads: list[int]
-    block: DecoderBlock
+    block: CausalBlock
     windows: slice
     reduction: RowReduction
     last: bool

@@ -13,7 +13,7 @@ from attnviz.models.attention import Hook, attached, kept
 from attnviz.models.engine import ChangedBatch, batches, numbers, rows_at_a_time, taken_vectors
 from attnviz.models.first_order import SitesPassed, first_order
 from attnviz.models.placement import BATCH_TOKENS
-from attnviz.models.scratch.decoder import Decoder, DecoderBlock
+from attnviz.models.scratch.decoder import CausalBlock, Decoder
 from attnviz.models.scratch.runs import SITE_POINTS, vectors_of
 from attnviz.records.interventions import Interventions, SiteKind
 from attnviz.records.paths import LOGITS, FirstOrder, PathConsumer, Paths, Receiver, SlopeOf
@@ -80,7 +80,7 @@ def _sent(
     return model.read_out(x[:, -1]), arrived
 
 
-def _read(block: DecoderBlock, x: Tensor, receivers: Sequence[Receiver]) -> dict[Receiver, Tensor]:
+def _read(block: CausalBlock, x: Tensor, receivers: Sequence[Receiver]) -> dict[Receiver, Tensor]:
     """Queries, keys or values (B, n, d_k) of heads that read a stream (B, n, d)."""
     made = dict(zip("qkv", block.projected(block.norm(x)), strict=True))
     n_head = made["q"].size(1)

@@ -39,7 +39,7 @@ from attnviz.models.frozen.layer import (
 )
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.placement import BATCH_TOKENS
-from attnviz.models.scratch.decoder import Decoder, DecoderBlock
+from attnviz.models.scratch.decoder import CausalBlock, Decoder
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.records.capture import Kind
@@ -199,7 +199,7 @@ FROZEN_POINTS = ("resid_pre", "resid_mid", "attn.q", "attn.k", "attn.v")
 class DecoderLayer(FrozenLayer):
     """A block held fixed."""
 
-    block: DecoderBlock
+    block: CausalBlock
     norm: FrozenNorm
     attention: FrozenAttention
     normed: bool = True
@@ -230,7 +230,7 @@ def freeze_decoder(model: Decoder, ids: Tensor) -> FrozenRun:
     )
 
 
-def _layer(block: DecoderBlock, path: str, seen: dict[str, Tensor]) -> DecoderLayer:
+def _layer(block: CausalBlock, path: str, seen: dict[str, Tensor]) -> DecoderLayer:
     q, k, v = (seen[f"{path}attn.{name}"] for name in "qkv")
     before, (w_o, b_o) = seen[f"{path}resid_pre"], block.output
 
