@@ -21,6 +21,7 @@ from torch import Tensor
 from transformer_lens.model_bridge import TransformerBridge
 from transformers import AutoTokenizer, GPT2LMHeadModel
 
+from attnviz.commands.patch.run import receivers_of
 from attnviz.models.catalog import Source, load
 from attnviz.records.heads import Head, every_head
 from attnviz.records.interventions import (
@@ -33,7 +34,7 @@ from attnviz.records.interventions import (
     SiteKind,
     SourceRun,
 )
-from attnviz.records.paths import MlpsOnPaths, Paths, Receiver, SlopeOf, receivers_of
+from attnviz.records.paths import MlpsOnPaths, Paths, Receiver, SlopeOf
 
 TEXT = "a fluffy blue creature roamed . the creature was"
 SOURCE = "a fluffy red creature roamed . the creature was"

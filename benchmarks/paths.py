@@ -22,11 +22,12 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM
 
+from attnviz.commands.patch.run import receivers_of
 from attnviz.models.catalog import Source, load
 from attnviz.models.placement import BATCH_TOKENS, Engine
 from attnviz.records.heads import every_head
 from attnviz.records.interventions import Edit, Site, SourceRun
-from attnviz.records.paths import Paths, SlopeOf, receivers_of
+from attnviz.records.paths import Paths, SlopeOf
 
 TOKENS, RUNS = 64, 5
 MOST, MOST_PASSES = 1.3, 4.0

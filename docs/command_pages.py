@@ -38,7 +38,7 @@ def _lines(name: str) -> Iterator[str]:
     _, *examples = filter(None, made.epilog.split("\n\n"))
     yield "\n".join(["```sh", *examples, "```\n"])
     panels: dict[str, list[TyperArgument | TyperOption]] = {}
-    for each in made.get_params(context):
+    for each in (each for each in made.get_params(context) if not each.hidden):
         panel = "Arguments" if isinstance(each, TyperArgument) else each.rich_help_panel
         panels.setdefault(panel or "Options", []).append(each)
     for title, parameters in panels.items():

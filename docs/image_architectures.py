@@ -14,8 +14,8 @@ from tests.vision import test_encoders
 from tests.vision.beside import MODELS, Beside
 from tests.vision.encoders import ENCODERS, Encoder
 from tests.vision.test_beside import difference, local_of, prepared
-from tests.vision.test_places import SHAPES, check, made_local
-from tests.vision.test_places import noise as image_of
+from tests.vision.test_image_patches import SHAPES, check, made_local
+from tests.vision.test_image_patches import noise as image_of
 from tests.vision.test_rows import loaded
 from tests.vision.zoo import ZOO, Sighted
 

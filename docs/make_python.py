@@ -131,7 +131,8 @@ def options_of(name: str) -> list[tuple[str, str]]:
     return [
         (each.name, max(each.opts, key=len))
         for each in made.params
-        if each.name not in ("help", "help_all", "install_completion", "show_completion")
+        if not each.hidden
+        and each.name not in ("help", "help_all", "install_completion", "show_completion")
     ]
 
 

@@ -11,8 +11,8 @@ import tokenizers
 import torch
 
 from attnviz.commands.train.plan import TrainingProgress
+from attnviz.models.folder.config import MODEL_CARD
 from attnviz.records.heads import Head, ModelCard
-from attnviz.records.restore import MODEL_CARD
 from making.recipe import BuiltinRecipe
 
 if TYPE_CHECKING:

@@ -25,11 +25,10 @@ from torch import Tensor
 
 from attnviz.models.attention import kept
 from attnviz.models.engine import chance_cosine
-from attnviz.models.folder.config import CARD, read_card
+from attnviz.models.folder.config import CARD, MODEL_CARD, read_card
 from attnviz.models.folder.readouts import READOUTS, map_name
 from attnviz.records.heads import NONE, Head, ReadHead, ReadOut
 from attnviz.records.meaning import MOMENTS, Maps, Moment
-from attnviz.records.restore import MODEL_CARD
 from making.probe import WorldProbe
 from making.world.lexicon import article, groups, reserved
 from making.world.senses import senses, topics

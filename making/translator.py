@@ -26,12 +26,11 @@ from torch import Tensor
 from attnviz.commands.train.loop import adamw_of
 from attnviz.commands.train.plan import Recipe
 from attnviz.models.attention import Hook, attached
-from attnviz.models.folder.config import CARD, SEQ2SEQ, Seq2SeqConfig
+from attnviz.models.folder.config import CARD, MODEL_CARD, SEQ2SEQ, Seq2SeqConfig
 from attnviz.models.folder.files import CONFIG as SETTINGS
 from attnviz.models.folder.files import TOKENIZER, WEIGHTS, WORDS
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.records.heads import Figure, Head, ModelCard, NamedHead
-from attnviz.records.restore import MODEL_CARD
 from making.card import versions
 from making.tokenizer import WordEncoder, word_tokenizer
 from making.translation.data import IGNORED, PairBatch, batches

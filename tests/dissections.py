@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from attnviz.models.engine import RecordedHead
-from attnviz.models.huggingface import dissecting
+from attnviz.models.huggingface import head_parts
 from attnviz.records.capture import Kind
 from attnviz.records.heads import Head
 
@@ -13,4 +13,4 @@ def dissected(
     model: Any, inputs: Mapping[str, Any], kind: Kind, head: Head, query: int
 ) -> RecordedHead:
     """What one head computes, and the row of a query."""
-    return dissecting.dissected(model, inputs, kind, [head], query)[0]
+    return head_parts.dissected(model, inputs, kind, [head], query)[0]

@@ -132,6 +132,7 @@ FITTING: dict[str, tuple[str, ...]] = {
     "--drop-key": ("0", "BOS", "/./"),
     "--reduce": ("mean", "max"),
     "--over": ("heads", "layers", "all"),
+    "--skip": ("self", "previous", "self,previous"),
     "--truncate": ("left", "right"),
     "--engine": ("native", "transformers", "auto"),
     "--only": ("1", "2-4", "9"),

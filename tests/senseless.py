@@ -86,9 +86,10 @@ CALLS = (
     # heads are joined by their mean or their maximum
     call("show TEXT --reduce median", "reduce", reduce="median"),
     # nothing is joined
-    call("show TEXT --over heads", "over", over="heads"),
+    call("show TEXT --reduce sum:heads", "reduce", reduce="sum:heads"),
+    call("show TEXT --skip next", "skip", skip="next"),
     # no such axis
-    call("show TEXT --reduce mean --over rows", "over", reduce="mean", over="rows"),
+    call("show TEXT --reduce mean:rows", "reduce", reduce="mean:rows"),
     # rows or columns
     call("show TEXT --orient sideways", "orient", orient="sideways"),
     # left or right
@@ -144,7 +145,7 @@ CALLS = (
     # a memory of nothing
     call("show TEXT --max-memory 0", "max_memory", loads={"max_memory": 0}),
     # between two texts no token is the token itself
-    call("show TEXT --model translator --no-self", "no_self", model="translator", no_self=True),
+    call("show TEXT --model translator --skip self", "skip", model="translator", skip="self"),
     # a table is no picture
     call("show TEXT --view table -o x.png", "view", view="table", then=("save", "x.png")),
     # rows have no view

@@ -1,14 +1,10 @@
 """`attnviz align`: the seconds of a sound in which each word of its text is heard."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
-
-from rich.console import RenderableType
-from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.draw.labels import fenced
-from attnviz.draw.terminal.cells import Column, folded, listing
+from attnviz.draw.terminal.cells import Column, TextLines, titled_listing
 from attnviz.draw.titles import facts
 from attnviz.errors import readable
 from attnviz.kit import options as g
@@ -56,11 +52,10 @@ ROWS = Fields[tuple[Alignment, SpokenWord]](
 JSON = JsonOutput((ROWS,))
 
 
-def _render(found: Alignment, display: Display) -> Iterator[RenderableType]:
-    about = f"{facts(found.capture)}; by the mean of {listed(found.heads)}"
-    yield from folded(Text(about, "dim"), display.width)
-    yield Text()
-    columns = [Column("word", wraps=True), *(Column(n, right=True) for n in ("from", "to"))]
+def _render(found: Alignment, display: Display) -> TextLines:
+    title = f"{facts(found.capture)}; by the mean of {listed(found.heads)}"
+    names = "from", "to", "weight"
+    columns = [Column("word", wraps=True), *(Column(name, right=True) for name in names)]
     rows = [
         (
             fenced(readable(word.text)),
@@ -70,12 +65,10 @@ def _render(found: Alignment, display: Display) -> Iterator[RenderableType]:
         )
         for word in found.words
     ]
-    yield from listing([*columns, Column("weight", right=True)], rows, display.width)
-    yield Text()
     about = "weight: the share of the word's attention to the sound that is on these seconds"
     if any(word.begin == word.end for word in found.words):
         about += "; a word without length was not told apart from the next one"
-    yield from folded(Text(about, "dim"), display.width)
+    return titled_listing(title, columns, rows, display.width, about)
 
 
 FORM = Form[Alignment](

@@ -93,8 +93,8 @@ def _defaults(session: Session, name: str) -> Defaults:
         except UsageError as error:
             path = str(session.configuration.path)
             raise UsageError(f"{path!r}, for attnviz {name}: {error.wrong}", error.hint) from None
-    defaults = {key: option.default for key, option in options.items() if key not in NOT_HERE}
-    return defaults | configured
+    listed = {key: each for key, each in options.items() if key not in NOT_HERE and not each.hidden}
+    return {key: each.default for key, each in listed.items()} | configured
 
 
 def _shown(

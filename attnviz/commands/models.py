@@ -17,9 +17,9 @@ from attnviz.kit.option import command, positional
 from attnviz.kit.result import Form, Result
 from attnviz.kit.session import Session
 from attnviz.models.catalog import Source, describe, identity_of, known_models, parameters_of
+from attnviz.models.folder.config import READ_HEAD, READOUT
 from attnviz.models.placement import BUILTIN, COUNTED, EMBEDDINGS, KNOWN_MODELS
 from attnviz.records.heads import Figure, ModelCard, ModelFacts, ReadHead, ReadOut
-from attnviz.records.restore import READ_HEAD, READOUT
 from attnviz.records.rows import NAMED_HEAD, Field, Fields, JsonOutput, at, list_of
 
 # Models as rows: their sizes, and what their cards say.

@@ -24,8 +24,7 @@ from attnviz.errors import InputError
 from attnviz.records.capture import IntArray, ModelIdentity
 from attnviz.records.heads import Head, head_named
 from attnviz.records.metrics import BINS, EDGES, METRICS, SUMS, Estimate, Score
-from attnviz.records.restore import model_of_dict
-from attnviz.records.rows import MODEL, to_json
+from attnviz.records.rows import MODEL, model_of_dict, to_json
 
 FloatArray64: TypeAlias = NDArray[np.float64]
 WEIGHTS, DRAWN = 50, 20

@@ -30,7 +30,7 @@ from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.result import Form, Result
 from attnviz.kit.write import choose_format
 from attnviz.records.heads import Head, head_named, listed
-from attnviz.records.restore import model_of_dict
+from attnviz.records.rows import model_of_dict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -212,7 +212,7 @@ def share(weight: float) -> str:
 
 
 def next_said(exhibit: Exhibit) -> str:
-    """`next: “ Mary” .92 (“ the” .02) · strongest link: to#2 → Mary +1.5 by L23H0; also L23H1`.
+    """`next: “ Mary” .92 (“ the” .02) · strongest link: to#2 → Mary +1.5 logits by L23H0; also …`.
 
     Empty where no head was chosen by what comes next.
     """
@@ -230,7 +230,7 @@ def next_said(exhibit: Exhibit) -> str:
     key = next(i for i, token in enumerate(capture.key_tokens) if token.end > brings.start)
     (head, most), *more = brings.effects
     whose = "" if brings.token == first else f" for {brings.token}"
-    link = f"{_cut(queries[-1])} → {_cut(keys[key])} {_effect(most)}{whose} by {head}"
+    link = f"{_cut(queries[-1])} → {_cut(keys[key])} {_effect(most)} logits{whose} by {head}"
     also = [f"{each} {_effect(n)}" for each, n in more if n >= ALSO * most][:MOST_ALSO]
     return f"{said} · strongest link: {link}" + (f"; also {', '.join(also)}" if also else "")
 

@@ -36,6 +36,7 @@ ROLLOUT = (
 )
 DRIFTS = "; in a causal model it drifts to the first token"
 
+NO_SUM = "; rows do not sum to 1"
 
 MERGED = {
     "images": "each image as one",
@@ -48,6 +49,14 @@ IMPLICIT = (
     "implicit attention of Mamba-2 layers, signed: M of y = M·x + D·x before gate and norm; rows "
     "do not sum to 1"
 )
+
+
+def transform_titles(capture: Capture) -> list[str]:
+    """A sentence about each transform of a capture, which holds once all were made."""
+    titles = [transform_title(each, causal=capture.causal) for each in capture.transforms]
+    if capture.transformed_by(KeysDropped):  # which rescales rows
+        titles = [title.removesuffix(NO_SUM) for title in titles]
+    return [readable(title) for title in titles]
 
 
 def transform_title(transform: Transform, *, causal: bool = False) -> str:
@@ -66,7 +75,7 @@ def transform_title(transform: Transform, *, causal: bool = False) -> str:
             return "the first pattern minus the second"
         case NormBased():
             each = "each weight times the norm of the vector that its key contributes"
-            return f"norm-based: {each}; rows do not sum to 1"
+            return f"norm-based: {each}{NO_SUM}"
         case Relative(prompt):
             return f"divided by the attention of “{beginning(prompt)}”"
         case Merged("chars"):
@@ -189,11 +198,7 @@ def facts(capture: Capture) -> str:
     if capture.sinks:
         rest = "may sum to less than 1: any rest goes to a sink that is not a token"
         parts.append(f"rows {'sum to less than 1' if array else rest}")
-    parts += [
-        readable(transform_title(transform, causal=capture.causal))
-        for transform in capture.transforms
-    ]
-    return ", ".join(parts)
+    return ", ".join((*parts, *transform_titles(capture)))
 
 
 def _own_tokens(labels: Sequence[str]) -> list[str]:

@@ -18,21 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.errors import InputError, option
-from attnviz.inputs.text import opened
-from attnviz.records.capture import Capture, FloatArray, LayerPattern
-from attnviz.records.places import Pixels
-from attnviz.records.restore import (
+from attnviz.inputs.restore import (
     CAPTURE,
-    NewerCaptureError,
-    NotACaptureError,
+    MAKE_ONE,
     capture_from,
     check_patches,
     facts_from,
     images_from,
     layers_from,
+    no_capture,
     sound_from,
     with_arrays,
 )
+from attnviz.inputs.text import opened
+from attnviz.records.capture import Capture, FloatArray, LayerPattern
+from attnviz.records.places import Pixels
 
 CAPTURE_META = "meta"
 """The entry that holds everything but the arrays."""
@@ -42,7 +42,6 @@ pixels of an image, and of the envelope of a sound."""
 CHUNK = 1 << 20
 META_AT_MOST = 1 << 28  # bytes: some hundred thousand tokens
 DEFLATE_AT_MOST = 1100  # deflate cannot shrink further than 1:1032; more is a lie
-MAKE_ONE = "make one by saving what is shown of a text as FILE.npz"
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -62,29 +61,30 @@ DAMAGE = (
 
 def load_capture(path: Path) -> Capture:
     """The capture in a file, bit for bit as it was saved."""
+    shown = repr(str(path))
     with (
         opened(path) as stream,
-        _as_input_error(repr(str(path))),
+        _as_input_error(shown),
         zipfile.ZipFile(stream) as archive,
     ):
         if f"{CAPTURE_META}.npy" not in archive.namelist():
-            raise NotACaptureError("it has no metadata")
+            raise no_capture(shown)
         with _entry(archive, CAPTURE_META) as (entry, shape, dtype):
             if shape or dtype.kind != "U" or not 0 < dtype.itemsize <= META_AT_MOST:
-                raise NotACaptureError("its metadata is not text")
-            facts = facts_from(json.loads(str(_read(entry, shape, dtype)[()])))
+                raise no_capture(shown)
+            facts = facts_from(json.loads(str(_read(entry, shape, dtype)[()])), shown)
         capture = capture_from(facts)
         layers = [
             _layer(archive, capture, layer, heads)
             for layer, heads in layers_from(facts, capture.model)
         ]
-        extras = {name: _extra(archive, i, name) for i, name in enumerate(facts["extras"])}
+        extras = {n: _floats(archive, EXTRA.format(i)) for i, n in enumerate(facts["extras"])}
         if len(extras) < len(facts["extras"]):
             raise ValueError("the list of extras cannot be right")
         pixels = [_pixels(archive, i) for i in range(len(facts.get("images", ())))]
         capture = check_patches(replace(capture, images=images_from(facts, pixels)))
         if "sound" in facts:
-            capture = replace(capture, sound=sound_from(facts, _envelope(archive)))
+            capture = replace(capture, sound=sound_from(facts, _floats(archive, SOUND)))
         return with_arrays(capture, layers, extras)
 
 
@@ -104,17 +104,10 @@ def _layer(
     return LayerPattern(layer, heads, weights)
 
 
-def _extra(archive: zipfile.ZipFile, position: int, name: str) -> FloatArray:
-    with _entry(archive, EXTRA.format(position)) as (stream, shape, dtype):
+def _floats(archive: zipfile.ZipFile, name: str) -> FloatArray:
+    with _entry(archive, name) as (stream, shape, dtype):
         if dtype != np.float32:
-            raise ValueError(f"the extra {name!r} is {dtype}, not float32")
-        return _read(stream, shape, dtype)
-
-
-def _envelope(archive: zipfile.ZipFile) -> FloatArray:
-    with _entry(archive, SOUND) as (stream, shape, dtype):
-        if dtype != np.float32:
-            raise ValueError(f"the sound is {dtype}, not float32")
+            raise ValueError(f"{name} is {dtype}, not float32")
         return _read(stream, shape, dtype)
 
 
@@ -167,12 +160,6 @@ def _as_input_error(shown: str) -> Iterator[None]:
     """Raise an InputError with a sentence for whatever is wrong with the file."""
     try:
         yield
-    except NotACaptureError as error:
-        raise InputError(f"{shown} is an .npz file, but not a saved capture", MAKE_ONE) from error
-    except NewerCaptureError as error:
-        raise InputError(
-            f"{shown} was saved by a later version of attnviz ({error})", "upgrade attnviz"
-        ) from error
     except MemoryError as error:
         raise InputError(
             f"{shown} does not fit into memory",

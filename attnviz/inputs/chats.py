@@ -27,7 +27,7 @@ from attnviz.inputs.beside import (
 from attnviz.inputs.prompts import Document, Prompt, told_apart
 from attnviz.inputs.text import STDIN, Stdin, check_encodable, read_file
 from attnviz.records.places import RawImage
-from attnviz.records.restore import LARGEST
+from attnviz.records.rows import LARGEST
 from attnviz.records.tokens import RESTS, TAKEN, Chat, ChatPart, Slice
 
 CHAT_HINT = 'give [{"role": "user", "content": "…"}, …], or an object with these as "messages"'

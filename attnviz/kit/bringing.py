@@ -86,16 +86,24 @@ def pick_before(prepared: Prepared, plan: HeadPlan) -> tuple[Prepared, HeadPlan]
     empty = prepared.empty
     find: Finder | None = None if moves_are_found(empty) else finder_for(empty)
     if find is None:
-        read, rests = read_with_rests(prepared)
-        brings = None if read is None else bringing(prepared, read, rests)
-        of_heads = rests.array(prepared.model.identity.heads_per_layer)
-        empty = replace(empty, brings=brings, extras={**empty.extras, RESTS: of_heads})
-        prepared = replace(prepared, empty=empty)
+        prepared, rests = with_bringing(prepared)
+        empty = prepared.empty
         if (choice := bringing_choice(empty, heads)) is not None:
             return prepared, HeadPlan(heads, choice)
         find = FindMovingHead(empty, rests)
     prepared.run(heads, find, _sampled(prepared) if isinstance(find, FindMovingHead) else None)
     return prepared, HeadPlan(heads, find.choice())
+
+
+def with_bringing(prepared: Prepared) -> tuple[Prepared, FindRests]:
+    """The text with what comes next, the links that bring it, and where all heads rest."""
+    read, rests = read_with_rests(prepared)
+    found = {RESTS: rests.array(prepared.model.identity.heads_per_layer)}
+    if rests.lengths is not None:  # which no later run has to read again
+        found[VALUE_NORMS] = rests.lengths
+    brings = None if read is None else bringing(prepared, read, rests)
+    empty = replace(prepared.empty, brings=brings, extras={**prepared.empty.extras, **found})
+    return replace(prepared, empty=empty), rests
 
 
 def _read(prepared: Prepared) -> "tuple[LastRead | None, FloatArray | None]":

@@ -38,7 +38,7 @@ class Exclusion:
 def described(command: Any, context: Any) -> dict[str, Any]:
     """A command: how it is typed, its options, what they exclude, what it writes."""
     parameters = command.get_params(context)
-    flags = {flag for each in parameters for flag in each.opts}
+    flags = {flag for each in parameters if not each.hidden for flag in each.opts}
     formats = next((each for each in parameters if each.name == "format"), None)
     return {
         "name": context.info_name,
@@ -62,9 +62,14 @@ def options_of(command: Any, context: Any) -> list[dict[str, Any]]:
             panel=each.rich_help_panel,
             common=each.name in (*command.common, "help"),
         )
-        for each in command.get_params(context)
-        if isinstance(each, TyperOption)
+        for each in shown_options(command, context)
     ]
+
+
+def shown_options(command: Any, context: Any) -> list[TyperOption]:
+    """The options that a help lists: all but earlier names of others."""
+    every = (each for each in command.get_params(context) if isinstance(each, TyperOption))
+    return [each for each in every if not each.hidden]
 
 
 def _exclusion(each: Exclusion, flags: set[str]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from attnviz.console import make_consoles
 from attnviz.errors import UsageError, option
-from attnviz.kit.described import SCHEMA, Above, Exclusion, described
+from attnviz.kit.described import SCHEMA, Above, Exclusion, described, shown_options
 from attnviz.kit.session import Session, process_session
 from attnviz.kit.write import write_stream
 
@@ -55,7 +55,7 @@ class HelpedCommand(TyperCommand):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the short help; typer prints an empty line after it."""
-        options = {p.name: p for p in self.get_params(ctx) if isinstance(p, TyperOption)}
+        options = {each.name: each for each in shown_options(self, ctx)}
         listed = {"Options": [options[name] for name in (*self.common, "help")]}
         more = len(options) - len(listed["Options"])
         note = f"{ctx.command_path} --help-all lists all {len(options)} options." if more else ""
@@ -64,9 +64,8 @@ class HelpedCommand(TyperCommand):
     def print_whole_help(self, ctx: Any) -> None:
         """Print the help of every option, in panels."""
         panels: dict[str, list[TyperOption]] = {}
-        for each in self.get_params(ctx):
-            if isinstance(each, TyperOption):
-                panels.setdefault(each.rich_help_panel or "Options", []).append(each)
+        for each in shown_options(self, ctx):
+            panels.setdefault(each.rich_help_panel or "Options", []).append(each)
         _print(self, ctx, panels)
         typer.echo()
 
@@ -78,8 +77,7 @@ class HelpedGroup(TyperGroup):
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help; typer prints an empty line after it."""
-        options = [p for p in self.get_params(ctx) if isinstance(p, TyperOption)]
-        _print(self, ctx, {"Options": options})
+        _print(self, ctx, {"Options": shown_options(self, ctx)})
 
 
 def help_alone(command: TyperCommand | TyperGroup, ctx: Any, args: list[str]) -> list[str]:

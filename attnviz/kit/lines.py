@@ -254,7 +254,7 @@ def _pieces(session: Session, to: Destination, results: Iterator[Result[Any]]) -
             yield line_heading(own._line, first=first)
             yield from own.shown(display)
         else:
-            yield from record_chunks(own.rows, to.format.name, own.command, header=first)
+            yield from record_chunks(own._rows(), to.format.name, own.command, header=first)
         first = False
 
 

@@ -372,6 +372,7 @@ def _documented(function: Callable[..., Any]) -> str | None:
     lines = (
         textwrap.fill(f"{name}: {_in_python(info.help or '', flags)}", 94, subsequent_indent="    ")
         for name, info in options.items()
+        if not info.hidden
     )
     whole = f"{before}\n{textwrap.indent(chr(10).join(lines), '    ')}{''.join(after)}"
     return whole if "\n\nRaises:" in whole else whole + RAISES

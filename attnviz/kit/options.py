@@ -3,15 +3,15 @@
 `option.py` tells how commands and functions take them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from attnviz.console import ColorMode
-from attnviz.errors import UsageError, option
+from attnviz.errors import IdleOption, UsageError, option
 from attnviz.kit import completion
 from attnviz.kit.option import (
     OUTPUT,
@@ -31,7 +31,7 @@ from attnviz.models.placement import Device, DType, Engine, Placement, size_of
 from attnviz.records.capture import PairKind, ShownKind
 from attnviz.records.exhibit import ColorScale, Orient
 from attnviz.records.places import Pixels
-from attnviz.records.transforms import How, Over
+from attnviz.records.transforms import HowOver, Over
 
 # The headings of help, and what declares an option under each.
 TEXT, MODEL, HEADS, TOKENS = "The text", "The model", "Which heads", "Which tokens"
@@ -264,17 +264,15 @@ MaskLater: TypeAlias = Annotated[
 LARGEST_SEED = (1 << 32) - 1
 
 Reduce: TypeAlias = Annotated[
-    How | None,
+    HowOver | None,
     heads_option(
-        "--reduce", help="Show the mean or the maximum of the chosen heads (default: all heads)."
+        "--reduce",
+        help="Show the mean or the maximum of the chosen heads (default: all heads), or one over "
+        "the heads of each layer, or over the layers.",
     ),
 ]
 ReduceOver: TypeAlias = Annotated[
-    Over | None,
-    heads_option(
-        "--over",
-        help="Reduce over the heads of each layer, over the layers, or over both. Default: all.",
-    ),
+    Over | None, heads_option("--over", help="What --reduce says now.", hidden=True)
 ]
 Rollout: TypeAlias = Annotated[
     bool,
@@ -325,12 +323,41 @@ LeastWeight: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+Skip: TypeAlias = Annotated[
+    Literal["self", "previous", "self,previous"] | None,
+    tokens_option("--skip", help="Hide links to the token itself, to the previous one, or both."),
+]
 NoSelf: TypeAlias = Annotated[
-    bool, tokens_option("--no-self", help="Hide links from a token to itself.")
+    bool, tokens_option("--no-self", help="What --skip self says now.", hidden=True)
 ]
 NoPrevious: TypeAlias = Annotated[
-    bool, tokens_option("--no-previous", help="Hide links to the previous token.")
+    bool, tokens_option("--no-previous", help="What --skip previous says now.", hidden=True)
 ]
+NEAR = "self", "previous"
+"""The tokens that --skip names, by their distance."""
+RENAMED = {f"no_{name}": option("skip", name) for name in NEAR}
+RENAMED["over"] = option("reduce", "mean:layers")
+"""Options of the version before, and how they are spelled now."""
+
+
+def notes_of_renamed(options: Mapping[str, Any]) -> list[str]:
+    """A sentence for each option that goes with the next version."""
+    used = ((name, new) for name, new in RENAMED.items() if options.get(name))
+    return [f"{option(name)} goes with the next version; write {new}" for name, new in used]
+
+
+def by_new_names(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of show, those of the version before among them as they are spelled now."""
+    now, skip = options.get("reduce"), options.get("skip") or ""
+    near = (name for name in NEAR if name in skip or options.get(f"no_{name}"))
+    if over := options.get("over"):
+        if now not in ("mean", "max"):
+            hint = f"add {option('reduce', 'mean')} or {option('reduce', 'max')}"
+            raise IdleOption(f"{option('over')} needs {option('reduce')}", hint)
+        now = f"{now}:{over}"
+    kept = {name: value for name, value in options.items() if name not in RENAMED}
+    return {**kept, "reduce": now, "skip": ",".join(near)}
+
 
 # Options: how things are shown.
 

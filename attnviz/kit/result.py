@@ -74,7 +74,8 @@ class Form(Generic[T]):
             the input line (None: a mean over all).
         about: what a record is of, in a few words.
         terminal: makes the renderables of (record, display).
-        picture: draws (record, **look), if there is a picture.
+        view: makes the view of (record, unicode=…), where terminal and picture read one.
+        picture: draws (record, **look), if there is a picture that is not of a view.
         page: makes the page of (record), if there is one.
         whole: the fields of the JSON object of a record that is more than its rows.
         archive: the facts and the arrays of (record), where it has a matrix; without rows, they
@@ -91,7 +92,8 @@ class Form(Generic[T]):
     fields: Fields[Any] | None
     each: Callable[[T, int | None, int | None], Iterable[Any]]
     about: Callable[[T], str]
-    terminal: Maker
+    terminal: Maker | None = None
+    view: Maker | None = None
     picture: Maker | None = None
     page: Maker | None = None
     whole: Fields[T] | None = None
@@ -107,7 +109,7 @@ class Form(Generic[T]):
         maker: Maker | Fields[Any] | None = getattr(self, name)
         if maker is None:
             hint = "use its rows" if self.fields else "write json or npz"
-            hint = "use a picture" if name == "page" and self.picture else hint
+            hint = "use a picture" if name == "page" and (self.picture or self.view) else hint
             raise UsageError(f"attnviz {self.command} {refusal} of this", hint)
         if isinstance(maker, str):
             module, _, name = maker.partition(":")
@@ -213,18 +215,27 @@ class Result(Generic[T]):
 
     def drawn(self, **look: Any) -> "Drawn":
         """The picture, with what is to be said beside it; as `figure`."""
-        if self._form.named:
-            look["top"] = self._top or self._form.top
-        drawn: Drawn = self._form.part("picture", "draws no picture")(self.record, **look)
+        form = self._form
+        if form.view and not form.picture:
+            from attnviz.draw.picture.panes import draw_view
+
+            return draw_view(form.part("view", "")(self.record), **look)
+        if form.named:
+            look["top"] = self._top or form.top
+        drawn: Drawn = form.part("picture", "draws no picture")(self.record, **look)
         return drawn
 
     def shown(self, display: Display) -> "Iterable[RenderableType]":
         """What the terminal shows."""
-        render: Callable[..., Iterable[RenderableType]]
-        render = self._form.part("terminal", "shows nothing")
-        if self._form.top is None:
-            return render(self.record, display)
-        return render(self.record, display, self._top or self._form.top)
+        form = self._form
+        top = () if form.top is None else (self._top or form.top,)
+        if form.view:
+            from attnviz.draw.terminal.grid import show_view
+
+            view_of = form.part("view", "")
+            return show_view(view_of(self.record, *top, unicode=display.unicode), display)
+        terminal: Callable[..., Iterable[RenderableType]] = form.part("terminal", "shows nothing")
+        return terminal(self.record, display, *top)
 
     def pieces(
         self, format: str, display: Display | None = None, **look: Any

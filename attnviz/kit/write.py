@@ -208,62 +208,36 @@ def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
 
     The bytes go to a new file in the same folder, which takes the file's name when it is complete.
     If anything happens before (an error, Ctrl-C), the new file is gone and an old one stays as it
-    was. A replaced file keeps its permissions. A symbolic link stays, and its
-    target is written. A path that is not a regular file (a pipe, `/dev/stdout`) is written to
-    directly.
+    was; a process that is killed leaves the new one behind, hidden. A replaced file keeps its
+    permissions. A symbolic link stays, and its target is written. A path that is not a regular
+    file (a pipe, `/dev/stdout`) is written to directly.
     """
     chunks = (data,) if isinstance(data, bytes) else data
     old = check_target(path)
     if _is_device(path, old):
         with as_output_error(path):
-            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)  # append: for >> in the shell
-        with os.fdopen(descriptor, "wb", buffering=0) as sink:
+            sink = path.open("ab", buffering=0)  # append: for >> in the shell
+        with sink:
             fill(path, sink, chunks)
         return
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".attnviz-{secrets.token_hex(8)}.tmp")
     try:
         with as_output_error(path):
-            descriptor, named = _created(temporary)
-        with os.fdopen(descriptor, "wb", buffering=0) as sink:
+            sink = temporary.open("xb", buffering=0)  # less the umask, as tempfile is not
+        with sink:
             if old is not None:
                 with contextlib.suppress(OSError):  # a file system without permissions
-                    os.chmod(descriptor, stat.S_IMODE(old.st_mode))
+                    temporary.chmod(stat.S_IMODE(old.st_mode))
             fill(path, sink, chunks)
             with as_output_error(path):
-                os.fsync(descriptor)
-                if not named:
-                    _give_name(descriptor, temporary)
+                os.fsync(sink.fileno())
         with as_output_error(path):
             os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
-    _sync_folder(target.parent)
-
-
-def _created(path: Path) -> tuple[int, bool]:
-    """A new file's descriptor, and whether the file has its name already.
-
-    Where the system can, it gets its name when it is complete; until then nothing is left of it,
-    even where the process is killed.
-    """
-    unnamed = getattr(os, "O_TMPFILE", None)
-    if unnamed is not None and Path("/proc/self/fd").is_dir():
-        with contextlib.suppress(OSError):  # a file system that has no such files
-            return os.open(path.parent, unnamed | os.O_WRONLY, 0o666), False  # less the umask
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), True
-
-
-def _give_name(descriptor: int, path: Path) -> None:
-    """Give a file without a name this one."""
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        # with a folder, Python follows the link in /proc; the path is absolute, and needs none
-        os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=folder, follow_symlinks=True)
-    finally:
-        os.close(folder)
 
 
 def encoded(pieces: Iterable[object]) -> Iterator[bytes]:
@@ -326,13 +300,10 @@ def is_terminal(path: Path) -> bool:
     try:
         if not stat.S_ISCHR(os.stat(path).st_mode):
             return False
-        descriptor = os.open(path, os.O_WRONLY | os.O_NOCTTY)
+        with open(os.open(path, os.O_WRONLY | os.O_NOCTTY), "wb", buffering=0) as device:
+            return device.isatty()
     except OSError:
         return False
-    try:
-        return os.isatty(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _is_device(path: Path, old: os.stat_result | None) -> bool:
@@ -362,16 +333,6 @@ def fill(path: Path, sink: BinaryIO, chunks: Iterable[bytes]) -> None:
         with as_output_error(path):
             while rest:
                 rest = rest[sink.write(rest) :]
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the rename survive a power cut, where the system can."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,6 @@ writes in all is below 0. g_i is the gate behind the softmax, 1 where there is n
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -80,16 +79,16 @@ class Writing:
 
 @dataclass
 class HeadsWriting:
-    """Hooks on a `MultiHeadAttention`.
+    """Hooks on the values and patterns of an attention whose output projection is (h, d_v, d).
 
-    They give the contribution weights of an attention's patterns (1, h, rows, n) to another hook.
+    They give the contribution weights of its patterns (1, h, rows, n) to another hook.
     """
 
-    attention: Any
+    w_o: Tensor
     give: Hook = lambda _: None
     _values: Tensor = field(init=False)
 
-    def v(self, v: Tensor) -> None:  # (1, h, n, d_v)
+    def v(self, v: Tensor) -> None:  # (1, g, n, d_v)
         self._values = v[0]
 
     def pattern(self, pattern: Tensor) -> None:
@@ -97,5 +96,5 @@ class HeadsWriting:
 
     def of(self, weights: Tensor) -> Tensor:
         """(h, rows, n)."""
-        w_o: Tensor = self.attention.w_o.weight.view(len(weights), self._values.size(2), -1)
-        return Writing(self._values, w_o).contributions(weights, torch.arange(weights.size(1)))
+        queries = torch.arange(weights.size(1))
+        return Writing(self._values, self.w_o).contributions(weights, queries)

@@ -401,6 +401,6 @@ def distances_of(captured: Capture, filters: Filters) -> tuple[int, ...]:
     if filters.skip and captured.kind == "cross":
         raise UsageError(
             "between two texts, no token is the token itself or the previous one",
-            f"leave {option('no_self')} and {option('no_previous')} out",
+            f"leave {option('skip')} out",
         )
     return filters.skip

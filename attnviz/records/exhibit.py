@@ -180,8 +180,8 @@ class Choice:
 class Filters:
     """The shown part of a pattern: rows and columns (`queries`, `keys`; none: all), as named.
 
-    `top` is how many keys are kept for each query, `least` the smallest weight; `no_self` and
-    `no_previous` leave out the links to the token itself and to the token before it.
+    `top` is how many keys are kept for each query, `least` the smallest weight, `skip` the
+    distances (query minus key) of links that are left out.
 
     Raises:
         UsageError: `top` is under 1.
@@ -191,17 +191,11 @@ class Filters:
     keys: Sequence[str] = ()
     top: int | None = None
     least: float = 0.0
-    no_self: bool = False
-    no_previous: bool = False
+    skip: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.top is not None and self.top < 1:
             raise UsageError(f"{option('top', self.top)} shows no key", "give 1 or more")
-
-    @property
-    def skip(self) -> tuple[int, ...]:
-        """The distances (query minus key) of links that are left out."""
-        return (*((0,) if self.no_self else ()), *((1,) if self.no_previous else ()))
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,9 @@
 """Path patching: what reaches one part of a model from another, the other heads held fixed."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from attnviz.errors import UsageError, option
 from attnviz.records.capture import FloatArray
 from attnviz.records.interventions import Edit, Site, SiteKind, SourceRun
 
@@ -75,49 +73,6 @@ class Paths:
 
 PathConsumer: TypeAlias = Callable[[int, Receiver, FloatArray], None]
 """Is given the number of a sender, a receiver, and the logits (V) after the last position."""
-
-
-def receivers_of(names: Sequence[str], heads_per_layer: Sequence[int]) -> tuple[Receiver, ...]:
-    """The receivers that names stand for, each once: `logits`, `L9H6.q`, `L3.mlp`.
-
-    `L9H6` alone: its queries, its keys and its values.
-
-    Raises:
-        UsageError: a name cannot be read, or is of no part of this model.
-    """
-    each = [part for name in names for part in name.split(",")]
-    found = [to for name in each for to in _receivers(name, heads_per_layer)]
-    return tuple(dict.fromkeys(found))
-
-
-NAME = re.compile(
-    r"\s*(?:(?P<logits>logits)|L?(?P<mlp>\d{1,9})\.mlp"
-    r"|L?(?P<layer>\d{1,9})[H.](?P<head>\d{1,9})(?:\.(?P<letter>[qkv]))?)\s*",
-    re.IGNORECASE,
-)
-
-
-def _receivers(name: str, heads_per_layer: Sequence[int]) -> list[Receiver]:
-    found, given = NAME.fullmatch(name), option("to", name)
-    if found is None:
-        raise UsageError(
-            f"{option('to', repr(name))} cannot be read",
-            "give logits, a head's q, k or v (L4H0.q), or an MLP (L3.mlp)",
-        )
-    if found["logits"]:
-        return [LOGITS]
-    layer = int(found["mlp"] or found["layer"])
-    if layer >= len(heads_per_layer):
-        known = f"this model's layers are 0 to {len(heads_per_layer) - 1}"
-        raise UsageError(f"there is no layer {layer} (in {given})", known)
-    if found["mlp"]:
-        return [Receiver(layer)]
-    head = int(found["head"])
-    if head >= heads_per_layer[layer]:
-        known = f"layer {layer} has heads 0 to {heads_per_layer[layer] - 1}"
-        raise UsageError(f"there is no head {head} (in {given})", known)
-    letters = (found["letter"] or "qkv").lower()
-    return [Receiver(layer, head, letter) for letter in LETTERS if letter in letters]
 
 
 # Attribution patching: all patches at once, to first order.

@@ -1,6 +1,6 @@
 """Fields, each declared once: rows, columns, JSON and JSON Schema are made of them.
 
-The way back, from JSON to records, is in `restore.py`.
+The way back, from JSON to values of their types, is at the end.
 """
 
 import json
@@ -12,13 +12,24 @@ from functools import cache, cached_property, partial
 from math import isnan
 from operator import attrgetter, itemgetter
 from types import FunctionType, GenericAlias, MappingProxyType, NoneType, UnionType
-from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
+from typing import (
+    Any,
+    Final,
+    Generic,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+)
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.records.capture import Capture, MadeBy, ModelIdentity
-from attnviz.records.heads import Head, NamedHead
+from attnviz.records.heads import LONGEST_NAME, Head, NamedHead
 from attnviz.records.places import HeardSound, ImageView, Patch, SeenImage
 from attnviz.records.tokens import CallOptions, Token
 from attnviz.records.transforms import transform_to_dict
@@ -27,6 +38,8 @@ LEAST_FLOAT32 = float(np.finfo(np.float32).smallest_subnormal)
 MOST_FLOAT32 = float(np.finfo(np.float32).max)
 SCHEMA = "attnviz/3"
 """The version of everything that commands write as JSON; `attnviz schema` describes it."""
+ENCODE = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+PLAIN_TYPES = frozenset((str, int, bool, NoneType))
 
 
 def to_json(value: object) -> str:
@@ -35,7 +48,7 @@ def to_json(value: object) -> str:
     Letters stay as they are; whatever cannot be printed (control and format characters,
     lone surrogates, unusual spaces) is written as `\\uXXXX`. Numbers are as `shortest` has them.
     """
-    written = json.dumps(shortest(value), ensure_ascii=False, allow_nan=False)
+    written = ENCODE(shortest(value))
     if written.isprintable():
         return written
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in written)
@@ -46,13 +59,15 @@ def shortest(value: Any) -> Any:
 
     0.1 in float32 would else be 0.10000000149011612. What float32 cannot hold stays as it is.
     """
+    if type(value) in PLAIN_TYPES:  # most values of most rows
+        return value
     if isinstance(value, float):
         if value.is_integer() or not LEAST_FLOAT32 <= abs(value) <= MOST_FLOAT32:
             return value
         single = np.float32(value)
         return float(str(single)) if float(single) == value else value
     if isinstance(value, Mapping):
-        return {name: shortest(each) for name, each in value.items()}
+        return {n: v if type(v) in PLAIN_TYPES else shortest(v) for n, v in value.items()}
     if isinstance(value, list | tuple):
         return [shortest(each) for each in value]
     return value
@@ -603,3 +618,77 @@ NAMED_HEAD = Fields[NamedHead](
         Field("title", str, "What it is known for, for a person."),
     ),
 )
+
+
+# The way back: a value from JSON as the type of its field; what it has wrongly is a ValueError.
+
+JsonObject: TypeAlias = Mapping[str, Any]
+MOST_HEADS = 1 << 16  # more than any model has; a forged file could ask for any number
+MOST_ENTRIES = 1_000  # heads, figures or texts of a card, effects of a capture
+LARGEST_COUNT = 1 << 53
+"""The largest number of anything that is counted."""
+LARGEST = 1e30
+"""The largest score, loss or norm; sums of larger ones would leave float32."""
+OLDER: JsonObject = {"target": "", "sinks": False, "options": {}, "exact": ""}
+"""The values of fields that older captures do not have."""
+
+
+def read_as(kind: Any, value: Any, name: str) -> Any:
+    """A value from JSON, which has to be of a field's type; objects without undeclared fields."""
+    kinds = kinds_of(kind)
+    if value is None and NoneType in kinds:
+        return None
+    kind, origin, arguments = kinds[0], get_origin(kinds[0]), get_args(kinds[0])
+    if isinstance(kind, Fields):
+        check(isinstance(value, dict), name)
+        known = (field for field in kind.all if field.name in value or not field.optional)
+        return {
+            f.name: read_as(f.type, value.get(f.name, OLDER.get(f.name)), f.name) for f in known
+        }
+    if origin in (list, tuple):
+        check(isinstance(value, list), name)
+        return origin(read_as(arguments[0], each, name) for each in value)
+    if origin is dict:
+        check(isinstance(value, dict), name)
+        return {key: read_as(arguments[1], each, key) for key, each in value.items()}
+    among = kind is Any or any(_is(value, each) for each in kinds)
+    check(value in arguments if origin is Literal else among, name)
+    return value
+
+
+def _is(value: object, kind: type) -> bool:
+    if type(value) is str and not value.isascii():
+        value.encode("utf-8")  # half a character is a UnicodeEncodeError, which is a ValueError
+    # not isinstance: True is no number here
+    return type(value) is kind and not (kind is int and abs(cast(int, value)) > LARGEST)
+
+
+def is_count(number: int) -> bool:
+    return 0 <= number <= LARGEST_COUNT
+
+
+def check(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(f"{what} cannot be right")
+
+
+def check_lengths(entry: JsonObject) -> None:
+    """See that texts that are shown in a line with others have an end."""
+    for name, value in entry.items():
+        check(not isinstance(value, str) or len(value) <= LONGEST_NAME, name)
+
+
+def counted(value: Any, name: str) -> Any:
+    """A number that is no larger than a count can be, as a float, or None."""
+    check(value is None or abs(value) <= LARGEST_COUNT, name)  # no NaN
+    return None if value is None else float(value)
+
+
+def model_of_dict(written: object) -> ModelIdentity:
+    """A model's identity, as `MODEL` writes it."""
+    entry = read_as(MODEL, written, "model")
+    per_layer = tuple(entry["heads_per_layer"])
+    check(all(n >= 0 for n in per_layer) and sum(per_layer) <= MOST_HEADS, "heads_per_layer")
+    check(is_count(entry["parameters"]), "parameters")
+    check_lengths(entry)
+    return ModelIdentity(**{**entry, "heads_per_layer": per_layer})

@@ -14,6 +14,8 @@ from attnviz.errors import IdleOption, option
 Unit: TypeAlias = Literal["chars", "words", "images", "frames", "patches"]
 How: TypeAlias = Literal["mean", "max"]
 Over: TypeAlias = Literal["heads", "layers", "all"]
+HowOver: TypeAlias = Literal["mean", "max", "mean:heads", "mean:layers", "max:heads", "max:layers"]
+"""How heads are joined, and over what; without it over all."""
 
 
 @dataclass(frozen=True)

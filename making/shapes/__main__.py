@@ -26,8 +26,8 @@ from attnviz.commands.train.loop import (
     train,
 )
 from attnviz.commands.train.plan import Recipe, TrainingProgress
+from attnviz.models.folder.config import MODEL_CARD
 from attnviz.records.heads import Figure, Head, ModelCard, NamedHead
-from attnviz.records.restore import MODEL_CARD
 from making.card import versions
 from making.muon import Muon
 from making.shapes import data

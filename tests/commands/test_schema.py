@@ -29,7 +29,7 @@ LABELS = '{"text": "a fluffy blue creature", "links": [["creature", ["fluffy"]]]
 ROWS = (
     ("show", TEXT),
     ("show", TEXT, "--head", "all", "--scores"),
-    ("show", TEXT, "--reduce", "mean", "--over", "heads"),
+    ("show", TEXT, "--reduce", "mean:heads"),
     ("show", CHINESE, "--drop-sink", "--words"),
     ("why", TEXT),
     ("why", TEXT, "--head", "L2H1", "--writes"),
@@ -67,7 +67,7 @@ ROWS = (
 """Commands that write rows: each kind of row, and each kind of value in it."""
 WHOLE = (
     ("show", TEXT),
-    ("show", TEXT, "--query", "was", "--top", "2", "--no-self", "--reduce", "max"),
+    ("show", TEXT, "--query", "was", "--top", "2", "--skip", "self", "--reduce", "max"),
     ("show", "the blue bird", "-m", "translator"),
     ("show", "zzyzx 楚留香", "-m", "translator", "--kind", "encoder", "--chars"),
     ("explain", TEXT, "--similarity", "rbf"),

@@ -17,7 +17,9 @@ from tests.conftest import Run
 
 
 def _options(name: str) -> list[Any]:
-    return [each for each in command(name).params if isinstance(each, TyperOption)]
+    """Those that a help lists; earlier names are hidden."""
+    every = (each for each in command(name).params if isinstance(each, TyperOption))
+    return [each for each in every if not each.hidden]
 
 
 def _prose(help: str) -> list[str]:
@@ -106,7 +108,7 @@ def test_a_help_as_json_has_every_declaration(told: dict[str, Any], name: str) -
     (found,) = (each for each in told["commands"] if each["name"] == name)
     parameters = {each["name"]: each for each in found["options"] + found["arguments"]}
     made = command(name)
-    for each in made.params:
+    for each in (each for each in made.params if not each.hidden):
         one = parameters[each.name]
         assert one["help"] == each.help
         assert one.get("choices", []) == [*(each.type_descriptor.choices or ())]
@@ -162,7 +164,7 @@ def test_brackets_in_a_help_are_text(run: Run, name: str) -> None:
     """Nothing in a help is markup: `[show]` is a table of the configuration."""
     made = command(name)
     shown = " ".join(run(name, "--help-all", variables={"COLUMNS": "80"}).out.split())
-    for told in (made.help, *(each.help for each in made.params)):
+    for told in (made.help, *(each.help for each in made.params if not each.hidden)):
         assert " ".join(told.split()) in shown
 
 

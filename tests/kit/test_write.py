@@ -46,9 +46,9 @@ def test_a_failure_in_the_middle_leaves_no_trace(
     assert old is None or target.read_bytes() == old
 
 
-@pytest.mark.parametrize("step", ["fsync", "replace", "open"])
+@pytest.mark.parametrize(("module", "step"), [(os, "fsync"), (os, "replace"), (Path, "open")])
 def test_a_full_disk_leaves_the_old_file(
-    tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, module: object, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     target = tmp_path / "a.bin"
     target.write_bytes(b"old")
@@ -57,7 +57,7 @@ def test_a_full_disk_leaves_the_old_file(
         raise OSError(errno.ENOSPC, "full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(os, step, full)
+        patched.setattr(module, step, full)
         with pytest.raises(OutputError, match=r"^no space is left to write '.*a.bin'; make room"):
             write_bytes(target, b"new")
     assert target.read_bytes() == b"old"
@@ -93,7 +93,7 @@ def test_what_the_system_refuses_is_told(
     def refuse(*args: object, **options: object) -> None:
         raise OSError(code, "no")
 
-    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(OutputError, match=sentence):
         write_bytes(tmp_path / "a.bin", b"x")
 

@@ -20,7 +20,7 @@ from attnviz.models.huggingface.attention import recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.scratch.gpt import GPT
-from attnviz.models.scratch.runs import freeze_gpt
+from attnviz.models.scratch.runs import freeze_decoder
 from attnviz.records.heads import Head
 from attnviz.records.parts import Group, Part, Shares
 from attnviz.records.why import Side
@@ -139,7 +139,7 @@ def test_both_engines_give_the_same_parts() -> None:
                 copied[name.replace("c_attn", f"w_{letter}")].data = part.data
         else:
             copied[name.replace("attn.c_proj", "attn.w_o")].data = value.data
-    ours = freeze_gpt(native, ids)
+    ours = freeze_decoder(native, ids)
     for sums in (theirs, ours):
         assert sums.n == N
     for head in (Head(0, 1), Head(1, 3)):
@@ -155,10 +155,10 @@ def test_both_engines_give_the_same_parts() -> None:
 def test_what_is_added_to_all_keys_scores_changes_no_part() -> None:
     """b_K adds q·b_K to every score of a row."""
     model = small_gpt()
-    before = Contrast(freeze_gpt(model, IDS), Head(1, 0), 6, 2, None)
+    before = Contrast(freeze_decoder(model, IDS), Head(1, 0), 6, 2, None)
     moved = small_gpt()
     moved.h[1].attn.w_k.bias.data += 5.0
-    after = Contrast(freeze_gpt(moved, IDS), Head(1, 0), 6, 2, None)
+    after = Contrast(freeze_decoder(moved, IDS), Head(1, 0), 6, 2, None)
     raw = after.row.raw - before.row.raw
     assert abs(raw[0]) > 0.1
     for side in ("query_walk", "key_walk"):
@@ -175,7 +175,7 @@ def test_a_norms_weight_may_as_well_stand_in_the_projection() -> None:
         projection.weight.data *= block.ln_1.weight.data[:, None]
     block.ln_1.weight.data.fill_(1)
     block.ln_1.bias.data.fill_(0)
-    sums = [freeze_gpt(each, IDS) for each in (model, folded)]
+    sums = [freeze_decoder(each, IDS) for each in (model, folded)]
     one, other = (Contrast(each, Head(1, 1), 7, 3, 1) for each in sums)
     for side in ("query_walk", "key_walk"):
         mine, them = (part_values(getattr(each, side).shares) for each in (one, other))
@@ -184,7 +184,7 @@ def test_a_norms_weight_may_as_well_stand_in_the_projection() -> None:
 
 @pytest.mark.parametrize("group", ["part", "head", "layer", "source"])
 def test_sums_over_parts_have_the_same_total(group: Group) -> None:
-    contrast = Contrast(freeze_gpt(small_gpt(), IDS), Head(2, 0), 7, 2, None)
+    contrast = Contrast(freeze_decoder(small_gpt(), IDS), Head(2, 0), 7, 2, None)
     for walk in (contrast.query_walk, contrast.key_walk):
         shares = walk.shares.by(group)
         assert len(set(shares.parts)) == len(shares.parts)
@@ -201,7 +201,7 @@ def test_sums_over_parts_have_the_same_total(group: Group) -> None:
 def test_a_heads_part_is_its_output_at_the_query_through_the_frozen_norm() -> None:
     """Computed by hand: A v W_O, centred, times the norm's scale and weight, W_Q, and the keys."""
     model = small_gpt()
-    run = freeze_gpt(model, IDS)
+    run = freeze_decoder(model, IDS)
     reader, head = Head(2, 1), Head(0, 1)
     contrast = Contrast(run, reader, 7, 3, 1)
     a, block = run.layers[0].attention, model.h[2]
@@ -233,7 +233,7 @@ def induction(*, swapped: bool = False) -> FrozenRun:
         attn.w_q.weight.data, attn.w_k.weight.data = attn.w_k.weight.data, attn.w_q.weight.data
     ids = list(range(40, 60))
     ids += [45, 7] if swapped else [45]
-    return freeze_gpt(model, torch.tensor([ids]))
+    return freeze_decoder(model, torch.tensor([ids]))
 
 
 def test_an_induction_circuit_goes_through_its_keys() -> None:
@@ -274,7 +274,7 @@ def test_a_tree_leads_from_the_key_to_the_token_before_and_its_embedding() -> No
 
 
 def test_what_a_part_is_made_of_adds_up_to_it() -> None:
-    sums = freeze_gpt(small_gpt(), IDS)
+    sums = freeze_decoder(small_gpt(), IDS)
     contrast = Contrast(sums, Head(2, 0), 7, 2, None)
     for walk in (contrast.query_walk, contrast.key_walk):
         values = part_values(walk.shares)
@@ -320,7 +320,7 @@ def test_the_biases_row_of_the_table_is_that_of_their_sum() -> None:
 
 def test_with_norms_that_follow_the_score_is_that_of_the_model_itself() -> None:
     model = small_gpt()
-    run = freeze_gpt(model, IDS)
+    run = freeze_decoder(model, IDS)
     contrast = Contrast(run, Head(1, 0), 6, 2, 1)
     part = Part("mlp", 0)
     x = run.streams[1] - run.mlps[0]
@@ -339,7 +339,7 @@ def test_with_norms_that_follow_the_score_is_that_of_the_model_itself() -> None:
 
 def test_logits_are_sums_over_parts() -> None:
     model = small_gpt()
-    run = freeze_gpt(model, IDS)
+    run = freeze_decoder(model, IDS)
     with torch.no_grad():
         logits = model(IDS)[0, 7]
     assert run.output is not None
@@ -350,7 +350,7 @@ def test_logits_are_sums_over_parts() -> None:
 
 def test_what_a_head_does_to_the_logits_is_that_of_a_hook_with_the_norm_held_fixed() -> None:
     model = small_gpt()
-    run = freeze_gpt(model, IDS)
+    run = freeze_decoder(model, IDS)
     a = run.layers[1].attention
     assert a is not None
     final = run.streams[-1][7]
@@ -464,7 +464,7 @@ def test_no_tensor_of_a_long_text_is_its_square(
         torch.manual_seed(1)
         if native:
             model = GPT(GPTConfig(31, n, 12, n_layer=2, n_head=4)).double().eval()
-            return all_that_is_asked(freeze_gpt(model, ids), Head(1, 1), n - 2)
+            return all_that_is_asked(freeze_decoder(model, ids), Head(1, 1), n - 2)
         llama = LlamaForCausalLM(LlamaConfig(**SMALL_LLAMA)).double().eval()
         return all_that_is_asked(freeze_transformers(llama, ids, [4, 4]), Head(1, 1), n - 2)
 

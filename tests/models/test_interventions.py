@@ -13,7 +13,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 
 from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, load
-from attnviz.models.huggingface import intervening
+from attnviz.models.huggingface import interventions
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.models.scratch.native import load_checkpoint
@@ -281,7 +281,7 @@ def test_many_runs_are_batches_of_so_many_tokens_and_each_as_alone(
     alone = [runs_of(model, [changes])[0] for changes in few]
     for index, run in enumerate(found):
         np.testing.assert_allclose(run.last, alone[index % len(few)].last, atol=NEAR)
-    monkeypatch.setattr(intervening, "LOGITS_AT_ONCE", 3 * 7 * 61)
+    monkeypatch.setattr(interventions, "LOGITS_AT_ONCE", 3 * 7 * 61)
     sizes.clear()
     runs_of(model, few[:7])
     assert sizes[-3:] == [21, 21, 7]

@@ -11,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from attnviz.commands.patch.run import receivers_of
 from attnviz.errors import ModelError
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import GPTConfig
@@ -18,7 +19,7 @@ from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.paths import paths_native, slopes_native
 from attnviz.models.scratch.runs import intervene_native
 from attnviz.records.interventions import Edit, Interventions, Site, SiteKind, SourceRun
-from attnviz.records.paths import LOGITS, MlpsOnPaths, Paths, Receiver, SlopeOf, receivers_of
+from attnviz.records.paths import LOGITS, MlpsOnPaths, Paths, Receiver, SlopeOf
 from tests.architectures import engine_of
 from tests.builtin import FOLDER
 from tests.conftest import slow

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from attnviz.commands.generate.sections import sections_of
 from attnviz.errors import InputError, UsageError
 from attnviz.records.reasoning import NEAR, by_span, carried, kurtosis, received
-from attnviz.records.sections import sections_of
 from attnviz.records.tokens import Token, numbered
 
 

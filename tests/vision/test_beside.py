@@ -26,7 +26,7 @@ from tests.conftest import Run, slow
 from tests.vision.beside import MODELS, Beside, read_by
 from tests.vision.folders import processor
 from tests.vision.local import make_local
-from tests.vision.test_places import SHAPES, Places, check, noise
+from tests.vision.test_image_patches import SHAPES, Places, check, noise
 
 TEXT = "What is it?"
 BLIP, VILT = MODELS[:3], MODELS[3:]
@@ -109,7 +109,7 @@ def test_rows_within_the_image_are_those_of_transformers(made: Beside) -> None:
 
 @dataclass(frozen=True)
 class Local:
-    """As `test_places.Local`, of a model that reads an image beside a text."""
+    """As `test_image_patches.Local`, of a model that reads an image beside a text."""
 
     made: Beside
     local: Any

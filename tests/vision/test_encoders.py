@@ -30,7 +30,7 @@ from tests.vision.encoders import (
     make_towers,
     outputs,
 )
-from tests.vision.test_places import CASES, SHAPES, Places, check, noise
+from tests.vision.test_image_patches import CASES, SHAPES, Places, check, noise
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from attnviz.kit.prepare import TextOptions, prepare, verify
 from attnviz.records.heads import every_head
 from attnviz.records.places import RawImage
 from tests.conftest import slow
-from tests.vision.test_places import Local, Places, check, noise
+from tests.vision.test_image_patches import Local, Places, check, noise
 from tests.vision.test_rows import Both, loaded
 from tests.vision.zoo import ZOO, processed, species
 

@@ -284,14 +284,8 @@ def command_line(
         session.refuse("top", wrong="does nothing for a picture, which shows every part")
         if call.options.get("together"):
             refuse_picture()
+    load = partial(model_of, session, model, run)
+    fields = ("text", "text_pair", "answer", "versus")[: 2 if call["rows"] == "token" else 4]
     run_texts(
-        session,
-        call,
-        to,
-        text,
-        partial(model_of, session, model, run),
-        doing="ablating",
-        lines=lines,
-        pairs=pairs,
-        fields=("text", "text_pair", "answer", "versus")[: 2 if call["rows"] == "token" else 4],
+        session, call, to, text, load, doing="ablating", lines=lines, pairs=pairs, fields=fields
     )

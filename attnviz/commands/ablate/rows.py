@@ -190,8 +190,7 @@ ONE_BY_ONE = Form[AblationReport](
     EFFECT,
     lambda report, top, line: (EffectRow(line, report, each) for each in report.strongest[:top]),
     lambda report: facts(report.capture),
-    terminal="attnviz.commands.ablate.shown:render",
-    picture="attnviz.commands.ablate.shown:draw",
+    view="attnviz.commands.ablate.shown:view",
     top=SHOWN,
     mean=mean_of,
 )
@@ -200,7 +199,7 @@ BOTH = Form[BeforeAfter](
     TOGETHER,
     rows_together,
     lambda both: facts(both.capture),
-    terminal="attnviz.commands.ablate.shown:render_together",
+    view="attnviz.commands.ablate.shown:view_together",
     picture=refuse_picture,
     mean=mean_together(mean_of),
 )
@@ -209,8 +208,7 @@ AT_TOKENS = Form[TokenEffects](
     TOKEN,
     ablated_tokens,
     lambda effects: facts(effects.capture),
-    terminal="attnviz.commands.ablate.shown:render_tokens",
-    picture="attnviz.commands.ablate.shown:draw_tokens",
+    view="attnviz.commands.ablate.shown:view_tokens",
     page="attnviz.commands.ablate.shown:page",
     top=SHOWN,
     mean=mean_tokens,

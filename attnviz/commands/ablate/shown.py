@@ -1,12 +1,11 @@
-"""Ablations, shown: sentences, a grid of all parts, a table of some, and a picture."""
+"""Ablations, shown: sentences, views of parts and of tokens, and a page."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
 from math import exp, nan
+from typing import Any
 
 import numpy as np
-from rich.console import RenderableType
-from rich.text import Text
 
 from attnviz.commands.ablate.record import (
     EVERY,
@@ -17,7 +16,6 @@ from attnviz.commands.ablate.record import (
     heads_of,
     is_segment,
 )
-from attnviz.console import Display
 from attnviz.draw.effects import (
     LEGEND,
     OTHER_PARTS,
@@ -27,28 +25,15 @@ from attnviz.draw.effects import (
     numbers,
     own_columns,
     part_name,
-    ran,
     tested,
     unit_of,
 )
-from attnviz.draw.labels import DIVERGING, distinct_labels, fenced, name_of
-from attnviz.draw.matrix import digits_for, largest
-from attnviz.draw.page import HEAD, filled, policies, policy, source
-from attnviz.draw.page.maps import map_style, shade
-from attnviz.draw.picture.canvas import Drawn
-from attnviz.draw.picture.panes import Pane, draw_panes
-from attnviz.draw.terminal.cells import (
-    Column,
-    TableColumns,
-    folded,
-    footnotes,
-    next_before_and_after,
-    signed_style,
-    table,
-    words,
-)
-from attnviz.draw.terminal.grid import value_grid
-from attnviz.draw.titles import amount, caption, facts, probability, with_error
+from attnviz.draw.labels import distinct_labels, fenced, name_of
+from attnviz.draw.matrix import digits_of, largest
+from attnviz.draw.page.maps import map_page, map_rows
+from attnviz.draw.terminal.cells import Column, TableColumns, words
+from attnviz.draw.titles import amount, probability, with_error
+from attnviz.draw.view import Pane, ResultView, Table
 from attnviz.errors import readable
 from attnviz.records.rows import at
 
@@ -137,21 +122,24 @@ def _change_of(report: AblationReport) -> str:
     return f"change in {measured} ({unit_of(report.measure)}); negative = the {part} helps"
 
 
-def _heading(report: AblationReport, display: Display) -> Iterator[Text]:
-    """The run and what replaces a part; what is measured; what the sign of a change means."""
-    first = f"{ran(report.capture, report.lines, 'text', facts)}; {_replaced(report)}"
-    lines = "\n".join((first, _measured(report), _change_of(report)))
-    yield from folded(Text(lines, "dim"), display.width)
-    yield Text()
+def _view(report: AblationReport, **more: Any) -> ResultView:
+    """A view of what replaces a part and what is measured, with the finding."""
+    about = _measured(report), _change_of(report)
+    return ResultView(_replaced(report), report.capture, report.lines, "text", about, **more)
 
 
-def render(report: AblationReport, display: Display, top: int) -> Iterator[RenderableType]:
-    """All parts as a grid, and a table of the `top` strongest effects."""
-    yield from _heading(report, display)
+def view(report: AblationReport, top: int | None = None, *, unicode: bool = True) -> ResultView:
+    """A map of all parts, and a table of the `top` strongest effects."""
     values, names = by_part((each.parts[0], each.change.mean) for each in report.effects)
-    layers = [f"L{layer}" for layer in range(len(values))]
-    yield from value_grid(values, layers, names, largest(values), signed_style, display)
-    yield Text()
+    errors = [nan if each.change.error is None else each.change.error for each in report.effects]
+    own = zip((each.parts[0] for each in report.effects), errors, strict=True)
+    pane = Pane(
+        f"change ({unit_of(report.measure)})",
+        values,
+        digits=digits_of(values),
+        columns=None if set(names).isdisjoint(OTHER_PARTS.values()) else names,
+        errors=None if report.lines is None else by_part(own)[0],
+    )
     effects = report.strongest[:top]
     with_errors = any(effect.change.error is not None for effect in effects)
     with_own = report.measure == "difference"
@@ -163,26 +151,23 @@ def render(report: AblationReport, display: Display, top: int) -> Iterator[Rende
     ]
     if any(map(report.known_for, effects)):
         columns.append(words("known for", lambda e: readable(", ".join(report.known_for(e)))))
-    yield from table(effects, columns, display.width)
-    notes = [LEGEND] if with_own else []
-    if with_errors:
-        over = "texts" if report.lines else "tokens" if report.tokens > 1 else "draws"
-        chance = tested([each.p_holm for each in report.effects], _part(report), report.lines or 1)
-        notes.append(
-            f"± s.e.: standard error over these {over}; "
-            + (chance or "a change below two of them may be chance")
-        )
-    yield from footnotes(notes, display.width)
+    notes = [*([LEGEND] if with_own else []), *([_chance(report)] if with_errors else [])]
+    table = Table(effects, columns)
+    return _view(report, maps=[pane], most=largest(values), table=table, notes=notes)
 
 
-def render_together(both: BeforeAfter, display: Display) -> Iterator[RenderableType]:
+def _chance(report: AblationReport) -> str:
+    """The meaning of errors, and how many effects are told from chance."""
+    over = "texts" if report.lines else "tokens" if report.tokens > 1 else "draws"
+    chance = tested([each.p_holm for each in report.effects], _part(report), report.lines or 1)
+    chance = chance or "a change below two of them may be chance"
+    return f"± s.e.: standard error over these {over}; {chance}"
+
+
+def view_together(both: BeforeAfter, *, unicode: bool = True) -> ResultView:
     """The next tokens with the parts and without them, side by side."""
-    report = both.report
-    yield from _heading(report, display)
-    yield from folded(Text(_effect_together(both), "bold"), display.width)
-    if report.lines is not None:
-        return
-    yield from next_before_and_after(report.capture, both.before, both.after, display)
+    shown = both if both.report.lines is None else None
+    return _view(both.report, found=_effect_together(both), next_tokens=shown)
 
 
 def _effect_together(both: BeforeAfter) -> str:
@@ -206,39 +191,10 @@ def _effect_together(both: BeforeAfter) -> str:
     return f"{without}: {with_error(change)} nats on average, from {report.baseline:.3f}"
 
 
-def draw(report: AblationReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
-    """All parts as one picture: layers down; heads, MLP and layer across."""
-    values, columns = by_part((effect.parts[0], effect.change.mean) for effect in report.effects)
-    most = largest(values) or 1.0
-    across = None if set(columns).isdisjoint(OTHER_PARTS.values()) else columns
-    name = f"change ({unit_of(report.measure)})"
-    errors = None
-    if report.lines is not None:
-        each = (
-            (e.parts[0], nan if e.change.error is None else e.change.error) for e in report.effects
-        )
-        errors, _ = by_part(each)
-    pane = Pane(name, values, -most, most, digits_for(most), columns=across, errors=errors)
-    title, about, below = about_picture(report)
-    return draw_panes(title, [pane], about=about, below=below, dpi=dpi, cmap=cmap)
-
-
-def about_picture(report: AblationReport) -> tuple[str, str, list[str]]:
-    """A picture's title, and the lines above and below it."""
-    title = _replaced(report)
-    below = [_measured(report), _change_of(report)]
-    about = ran(report.capture, report.lines, "text", caption)
-    return title[0].upper() + title[1:], about, below
-
-
 # The change at each token without each part.
 
-
-MOST_TOKENS = 60
-"""Of longer texts the terminal shows no grid."""
 NAMED = 3
 """Tokens that are named for each part."""
-CELL = 7
 
 
 def token_labels(effects: TokenEffects, *, unicode: bool = True) -> list[str]:
@@ -249,30 +205,42 @@ def token_labels(effects: TokenEffects, *, unicode: bool = True) -> list[str]:
     return [f"{position} {label}" for position, label in enumerate(labels, effects.first)]
 
 
-def render_tokens(effects: TokenEffects, display: Display, top: int) -> Iterator[RenderableType]:
-    """The strongest parts: a grid of them and the tokens, and a table of the tokens of each."""
-    yield from _heading(effects.report, display)
-    chosen = effects.strongest[:top]
-    labels = token_labels(effects, unicode=display.unicode)
-    if len(labels) <= MOST_TOKENS:
-        margin = min(max(map(len, labels)), display.width // 3) + 1
-        across = chosen[: max(1, (display.width - margin) // CELL)]
-        values = effects.changes[across].T
-        columns = [named_part(effects, i) for i in across]
-        most = largest(effects.changes)
-        yield from value_grid(values, labels, columns, most, signed_style, display)
-        if len(across) < len(chosen):
-            wider = f"use a wider terminal, or {display.speller('output', 'FILE.png')}"
-            few = f"the first {len(across)} of these {len(chosen)} parts: {wider}"
-            yield from folded(Text(few, style="dim"), display.width)
-        yield Text()
-    yield from _tokens_table(effects, chosen, labels, display)
+def view_tokens(
+    effects: TokenEffects, top: int | None = None, *, unicode: bool = True
+) -> ResultView:
+    """All parts down and tokens across, and a table of the tokens that each part changes most."""
+    report, chosen = effects.report, effects.strongest[:top]
+    labels = token_labels(effects, unicode=unicode)
+    parts = [part_name(effect.parts[0], ()) for effect in report.effects]
+
+    def told(i: int, k: int) -> str:
+        error = "" if effects.errors is None else f" ± {effects.errors[i, k]:.4f}"
+        return f"{parts[i]} at {fenced(labels[k])}: {effects.changes[i, k]:+.4f}{error} nats"
+
+    pane = Pane(
+        f"change at each token ({unit_of('tokens')})",
+        effects.changes,
+        digits=digits_of(effects.changes),
+        columns=labels,
+        rows=parts,
+        turned=True,
+        order=chosen,
+        quoted=True,
+        told=told,
+    )
+    return _view(
+        report,
+        maps=[pane],
+        most=largest(effects.changes),
+        table=Table(chosen, _columns(effects, chosen, labels, parts)),
+        notes=_about_tokens(effects, labels),
+    )
 
 
-def _tokens_table(
-    effects: TokenEffects, chosen: Sequence[int], labels: Sequence[str], display: Display
-) -> Iterator[Text]:
-    """Each part on a line: its mean change, and the tokens that change most."""
+def _columns(
+    effects: TokenEffects, chosen: Sequence[int], labels: Sequence[str], parts: Sequence[str]
+) -> Sequence[TableColumns]:
+    """Of each part its mean change, and the tokens that change most."""
     report = effects.report
 
     def most_changed(i: int) -> Sequence[str]:
@@ -282,13 +250,16 @@ def _tokens_table(
 
     behaviours = {i: readable(", ".join(report.known_for(report.effects[i]))) for i in chosen}
     columns: list[TableColumns] = [
-        words("part", lambda i: named_part(effects, i)),
+        words("part", parts.__getitem__),
         words("mean", lambda i: f"{report.effects[i].change.mean:+z.3f}", right=True),
         ([Column("tokens that change most", wraps=True)], most_changed),
     ]
     if any(behaviours.values()):
         columns.append(words("known for", behaviours.__getitem__))
-    yield from table(chosen, columns, display.width)
+    return columns
+
+
+def _about_tokens(effects: TokenEffects, labels: Sequence[str]) -> Sequence[str]:
     notes = ["the part with the largest change of a single token comes first"]
     if effects.first < 0:
         notes.append(
@@ -297,46 +268,16 @@ def _tokens_table(
         )
     if varied := sorted(effects.varied - {0}):
         notes.append(f"{fenced(labels[varied[0] - 1])}: the texts differ at this position")
-    yield from footnotes(notes, display.width)
-
-
-def named_part(effects: TokenEffects, i: int) -> str:
-    """The name of a part by its number."""
-    return part_name(effects.report.effects[i].parts[0], ())
-
-
-def draw_tokens(effects: TokenEffects, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
-    """All parts down, and the tokens that were predicted across."""
-    values = effects.changes
-    most = largest(values) or 1.0
-    name = f"change at each token ({unit_of('tokens')})"
-    labels = [name_of(label) for label in token_labels(effects)]
-    parts = [named_part(effects, i) for i in range(len(values))]
-    pane = Pane(name, values, -most, most, digits_for(most), columns=labels, rows=parts)
-    title, about, below = about_picture(effects.report)
-    return draw_panes(title, [pane], about=about, below=below, dpi=dpi, cmap=cmap)
+    return notes
 
 
 def page(effects: TokenEffects) -> list[str]:
     """A page of all parts and tokens; it has no script: titles of cells hold their numbers."""
-    title, about, below = about_picture(effects.report)
-    style, most = map_style(), largest(effects.changes) or 1.0
-    labels = [escape(fenced(each)) for each in token_labels(effects)]
-    names = "".join(f'<th class="token"><span>{label}</span></th>' for label in labels)
-    rows = [f"<thead><tr><th></th>{names}</tr></thead>"]
-    for i in effects.strongest:
-        part, cells = named_part(effects, i), list[str]()
-        for k, value in enumerate(effects.changes[i].tolist()):
-            error = "" if effects.errors is None else f" ± {effects.errors[i, k]:.4f}"
-            told = f"{part} at {labels[k]}: {value:+.4f}{error} nats"
-            cells.append(f'<td class="{shade(value / most)}" title="{told}">{value:z.2f}</td>')
-        rows.append(f"<tr><th>{part}</th>{''.join(cells)}</tr>")
-    values = {
-        "policies": policies(policy(style, "")),
-        "style": style,
-        "title": escape(f"{title}: the change at each token"),
-        "about": escape(about),
-        "below": escape("; ".join(below)),
-        "rows": "\n".join(rows),
-    }
-    return [filled(source(HEAD, "commands/ablate/page/tokens.html"), values)]
+    shown = view_tokens(effects)
+    return map_page(
+        "commands/ablate/page/tokens.html",
+        title=escape(f"{shown.title}: the change at each token"),
+        about=escape(shown.caption),
+        below=escape("; ".join(shown.about)),
+        rows="\n".join(map_rows(shown.maps[0], shown.scale, 2)),
+    )

@@ -230,16 +230,10 @@ def command_line(
     if pairs is not None and call["find"] is not None:
         deliver_result(session, to, _search(session, call, load, pairs, fields))
         return
-    run_texts(
-        session,
-        call,
-        to,
-        text,
-        load if call["find"] is None else partial(_announce, session, call, load),
-        doing="measuring" if call["find"] is None else "searching",
-        pairs=pairs,
-        fields=fields,
-    )
+    doing = "measuring"
+    if call["find"] is not None:
+        doing, load = "searching", partial(_announce, session, call, load)
+    run_texts(session, call, to, text, load, doing=doing, pairs=pairs, fields=fields)
 
 
 def _how(call: Call[Result[Any]]) -> Circuiting:

@@ -144,7 +144,7 @@ MEASURED = Form[CircuitReport](
     CIRCUIT,
     lambda report, top, line: (MeasuredCircuit(line, report, each) for each in report.without),
     lambda report: ran_on(report.task),
-    terminal="attnviz.commands.circuit.shown:render",
+    view="attnviz.commands.circuit.shown:view",
     picture="attnviz.commands.circuit.shown:draw",
     mean=mean_of,
 )
@@ -156,6 +156,6 @@ FOUND = Form[CircuitSearch](
         for step, found in enumerate(search.steps, start=1)
     ),
     lambda search: ran_on(search.task),
-    terminal="attnviz.commands.circuit.shown:render_search",
+    view="attnviz.commands.circuit.shown:view_search",
     picture="attnviz.commands.circuit.shown:draw_search",
 )

@@ -1,32 +1,27 @@
-"""A circuit, shown: sentences, and tables in a terminal."""
+"""A circuit, shown: sentences, views, and pictures."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from textwrap import fill
-from typing import TYPE_CHECKING, TypeAlias
-
-from rich.console import RenderableType
-from rich.text import Text
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attnviz.commands.circuit.record import CircuitReport, CircuitSearch, CircuitTask
-from attnviz.console import Display
 from attnviz.draw.effects import (
     CHANCE,
     listed_parts,
     little_apart,
     numbers,
     part_name,
-    ran,
     unit_of,
     what_is_measured,
 )
 from attnviz.draw.labels import LAYERS, fenced
 from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import GREY, SMALL_LETTERS, sheet, write_heading, write_line
-from attnviz.draw.terminal.cells import folded, footnotes, table, words
-from attnviz.draw.titles import amount, amounts, caption, facts, with_error
-from attnviz.errors import option, spelled
-from attnviz.records.capture import Capture
+from attnviz.draw.terminal.cells import words
+from attnviz.draw.titles import amount, amounts, with_error
+from attnviz.draw.view import ResultView, Table
+from attnviz.errors import option
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Part
 from attnviz.records.rows import at
@@ -46,10 +41,6 @@ LITTLE = "*: adds less than two standard errors of what it adds, over these text
 GIVES = "these give completeness and minimality"
 ALL_COUNT = ", over all texts: also those on which parts were chosen"
 OVER_TEXTS = f"±: standard error over these texts; {CHANCE}"
-
-
-def ran_on(task: CircuitTask, name: Callable[[Capture], str]) -> str:
-    return ran(task.captures[0], task.lines, task.noun, name)
 
 
 def replaced(task: CircuitTask) -> str:
@@ -79,12 +70,11 @@ def names_of(parts: Sequence[Part], task: CircuitTask) -> str:
     return listed_parts(parts, task.heads_per_layer) or "nothing"
 
 
-def _heading(
-    task: CircuitTask, whole: Estimate, nothing: Estimate, display: Display, *more: str
-) -> Iterator[Text]:
-    lines = f"{ran_on(task, facts)}; {replaced(task)}", ends_of(task, whole, nothing), *more
-    yield from folded(Text("\n".join(lines), "dim"), display.width)
-    yield Text()
+def _view(record: CircuitReport | CircuitSearch, *about: str, **more: Any) -> ResultView:
+    """A view of what is replaced and what is measured, with the finding."""
+    task, ends = record.task, ends_of(record.task, record.whole, record.nothing)
+    first = task.captures[0]
+    return ResultView(replaced(task), first, task.lines, task.noun, (ends, *about), **more)
 
 
 def faithful(report: CircuitReport) -> str:
@@ -110,13 +100,9 @@ def complete(report: CircuitReport) -> str:
     )
 
 
-def render(report: CircuitReport, display: Display) -> Iterator[RenderableType]:
+def view(report: CircuitReport, *, unicode: bool = True) -> ResultView:
     """Faithfulness in a sentence; what each part adds, in a table; completeness."""
-    task = report.task
-    yield from _heading(task, report.whole, report.nothing, display)
-    yield from folded(Text(faithful(report), "bold"), display.width)
-    yield Text()
-    errors = (task.lines or 1) > 1
+    task, errors = report.task, (report.task.lines or 1) > 1
     columns = [
         words(
             "K",
@@ -130,10 +116,13 @@ def render(report: CircuitReport, display: Display) -> Iterator[RenderableType]:
         numbers("gap", at("gap"), errors=errors),
     ]
     whole = (each for each in report.without if each.subset.kind == "circuit")
-    yield from table([*report.minimality, *whole], columns, display.width)
-    yield Text()
-    yield from folded(Text(complete(report)), display.width)
-    yield from footnotes([LOSS, LETTERS, *([OVER_TEXTS] if errors else [])], display.width)
+    return _view(
+        report,
+        found=faithful(report),
+        table=Table([*report.minimality, *whole], columns),
+        below=[complete(report)],
+        notes=[LOSS, LETTERS, *([OVER_TEXTS] if errors else [])],
+    )
 
 
 # A search.
@@ -151,14 +140,8 @@ def divided(search: CircuitSearch) -> str:
     )
 
 
-def render_search(search: CircuitSearch, display: Display) -> Iterator[RenderableType]:
+def view_search(search: CircuitSearch, *, unicode: bool = True) -> ResultView:
     """The parts in the order in which they were added, and the circuit as options."""
-    task = search.task
-    yield from _heading(task, search.whole, search.nothing, display, divided(search))
-    if search.start:
-        start = f"from {names_of(search.start, task)}"
-        yield from folded(Text(start, "bold"), display.width)
-        yield Text()
     errors = search.steps[0].faithfulness.error is not None
     columns = [
         words("", lambda step: str(step[0]), right=True),
@@ -169,14 +152,17 @@ def render_search(search: CircuitSearch, display: Display) -> Iterator[Renderabl
     if search.measured_on:
         chosen = words("where chosen", lambda step: f"{step[1].chosen.mean:+.3f}", right=True)
         columns.append(chosen)
-    yield from table(enumerate(search.steps, start=1), columns, display.width)
-    yield Text()
     named = " ".join(option(name, value) for name, value in search.options.items())
     more = ALL_COUNT if search.measured_on else ""
-    lines = f"the circuit: {named}", f"without {option('find')}, {GIVES}{more}"
-    yield from folded(Text(spelled("\n".join(lines), display.speller)), display.width)
     little = [LITTLE] if any(each.little for each in search.steps) else []
-    yield from footnotes([*little, *([OVER_TEXTS] if errors else [])], display.width)
+    return _view(
+        search,
+        divided(search),
+        found=f"from {names_of(search.start, search.task)}" if search.start else "",
+        table=Table([*enumerate(search.steps, start=1)], columns),
+        below=[f"the circuit: {named}", f"without {option('find')}, {GIVES}{more}"],
+        notes=[*little, *([OVER_TEXTS] if errors else [])],
+    )
 
 
 # Drawn: what a circuit loses without each part, F(C∖K) beside F(M∖K), the curve of a search.
@@ -195,11 +181,11 @@ Rgba: TypeAlias = tuple[float, ...]
 
 def draw(report: CircuitReport, *, dpi: int = 150, cmap: str = LAYERS) -> Drawn:
     """A bar for each part of the circuit, and a point for each subset of it."""
-    task, height = report.task, max(HEIGHT, BAR * len(report.circuit))
-    below = [ends_of(task, report.whole, report.nothing), complete(report)]
-    if (task.lines or 1) > 1:
+    shown, height = view(report), max(HEIGHT, BAR * len(report.circuit))
+    below = [*shown.about, *shown.below]
+    if (shown.texts or 1) > 1:
         below.append("lines: ± the standard error over these texts")
-    with _sheet(task, faithful(report), below, height, dpi, cmap) as (figure, color):
+    with _sheet(shown, shown.found, below, height, dpi, cmap) as (figure, color):
         _draw_bars(place(figure, 0, 0, WIDTH, height), report, color)
         axes = place(figure, WIDTH + APART, height - HEIGHT, WIDTH, HEIGHT)
         _draw_subsets(axes, report, color)
@@ -208,12 +194,12 @@ def draw(report: CircuitReport, *, dpi: int = 150, cmap: str = LAYERS) -> Drawn:
 
 @contextmanager
 def _sheet(
-    task: CircuitTask, title: str, below: Sequence[str], height: float, dpi: int, cmap: str
+    shown: ResultView, title: str, below: Sequence[str], height: float, dpi: int, cmap: str
 ) -> Iterator[tuple["Figure", Rgba]]:
     """A figure two panes wide with its sentences around it, and the colour to draw with."""
     from matplotlib import colormaps
 
-    about, wide = f"{ran_on(task, caption)}; {replaced(task)}", 2 * WIDTH + APART
+    about, wide = f"{shown.caption}; {shown.done}", 2 * WIDTH + APART
     with sheet([title, about, *below], dpi=dpi, cmap=cmap) as (figure, fonts):
         yield figure, colormaps[cmap](0.35)
         write_heading(figure, height + 0.2, wide, title, about, fonts)
@@ -279,12 +265,11 @@ def _plain(axes: "Axes") -> None:
 
 def draw_search(search: CircuitSearch, *, dpi: int = 150, cmap: str = LAYERS) -> Drawn:
     """The curve of faithfulness over the parts in the order in which they were added."""
-    task, steps = search.task, search.steps
+    shown, steps = view_search(search), search.steps
     title = "faithfulness of a circuit as parts are added"
     if search.start:
-        title += f" to {names_of(search.start, task)}"
-    below = [ends_of(task, search.whole, search.nothing), divided(search)]
-    with _sheet(task, title, below, HEIGHT, dpi, cmap) as (figure, color):
+        title += f" to {names_of(search.start, search.task)}"
+    with _sheet(shown, title, shown.about, HEIGHT, dpi, cmap) as (figure, color):
         axes, at = place(figure, 0, 0, 2 * WIDTH + APART, HEIGHT), range(len(steps))
         own = [each.faithfulness for each in steps]
         errors = _errors(own)

@@ -23,6 +23,8 @@ from attnviz.records.rows import (
     Field,
     Fields,
     JsonOutput,
+    at,
+    fields_at,
     head_fields,
     list_of,
     measured,
@@ -46,17 +48,15 @@ def transforms(name: str, of: Callable[[Any], Iterable[Capture]]) -> Field[Any]:
     )
 
 
-def over(of: Callable[[Any], ModelComparison]) -> tuple[Field[Any], Field[Any]]:
-    """The texts over which two models were compared, and how heads were paired."""
-    return (
-        Field(
-            "over",
-            Literal["tokens", "words", "patches"],
-            "What was compared: patches on the finer grid of two.",
-            lambda row: "words" if of(row).words else "patches" if of(row).grids else "tokens",
-        ),
-        Field("pair", Pairing, "How the second head was chosen.", lambda row: of(row).pair),
-    )
+OVER: tuple[Field[ModelComparison], ...] = (
+    Field(
+        "over",
+        Literal["tokens", "words", "patches"],
+        "What was compared: patches on the finer grid of two.",
+        lambda both: "words" if both.words else "patches" if both.grids else "tokens",
+    ),
+    Field("pair", Pairing, "How the second head was chosen."),
+)
 
 
 @dataclass(frozen=True)
@@ -84,60 +84,56 @@ class ComparedHead:
     def sight(self) -> Sight:
         return self.head.sights[self.number - 1]
 
+    def moved(self, i: int) -> tuple[str, float] | None:
+        """Of two images a key, the one with the largest gain or loss, and its change."""
+        if not self.head.moved:
+            return None
+        key, change = self.head.moved[i]
+        return self.run.key_tokens[key].label, change
+
     def cosine(self, after: int) -> float | None:
         """That of the word's vectors before the head's layer, or (`after`: 1) after it."""
         cosines = self.comparison.cosines
         return measured(cosines[self.head.head.layer + after]) if cosines else None
 
 
-def _moved(name: str, what: str, at: int) -> tuple[Field[ComparedHead], ...]:
+def _moved(name: str, what: str, i: int) -> tuple[Field[ComparedHead], ...]:
     """The key whose weight changes most in one direction, and by how much."""
-
-    def of(row: ComparedHead) -> tuple[int, float] | None:
-        return row.head.moved[at] if row.head.moved else None
-
-    def label(row: ComparedHead) -> str | None:
-        moved = of(row)
-        return row.run.key_tokens[moved[0]].label if moved else None
-
-    def change(row: ComparedHead) -> float | None:
-        moved = of(row)
-        return moved[1] if moved else None
-
     about = f"The key with the {what} from the first of two images to the second."
-    return (
-        Field(f"{name}_token", str | None, about, label),
-        Field(name, float | None, "This, as a mean over all rows.", change),
+    fields: tuple[Field[Any], ...] = (
+        Field(f"{name}_token", str | None, about, at("0")),
+        Field(name, float | None, "This, as a mean over all rows.", at("1")),
     )
+    return tuple(field.within(lambda row: row.moved(i)) for field in fields)
 
 
 DIFFERENCES: tuple[Field[ComparedHead], ...] = (
-    model_name(lambda row: row.run.model.name),
-    *head_fields(lambda row: row.head.head),
+    model_name(at("run.model.name")),
+    *head_fields(at("head.head")),
     Field(
         "difference",
         float,
         "From 0 (the head attends alike) to 1 (disjoint).",
-        lambda row: row.head.difference,
+        at("head.difference"),
     ),
     Field(
         "by",
         Basis,
         "Whole rows, or the shares of self, first, previous and other tokens.",
-        lambda row: row.comparison.by,
+        at("comparison.by"),
     ),
 )
 DIFFERENCE = Fields[ComparedHead](
     "DifferenceRow",
     "How differently a head attends in several texts.",
-    (*DIFFERENCES, transforms("transforms", lambda row: row.comparison.captures)),
+    (*DIFFERENCES, transforms("transforms", at("comparison.captures"))),
 )
 IMAGE_DIFFERENCE = Fields[ComparedHead](
     "ImageDifferenceRow",
     "How differently a head attends in several images, and where between two.",
     (
         *DIFFERENCES,
-        transforms("transforms", lambda row: row.comparison.captures),
+        transforms("transforms", at("comparison.captures")),
         *_moved("gain", "largest gain of weight", 0),
         *_moved("loss", "largest loss of weight", 1),
     ),
@@ -155,22 +151,20 @@ SIGHT = Fields[ComparedHead](
             lambda row: row.cosine(0),
         ),
         Field("cosine_after_layer", float | None, "The same, after it.", lambda row: row.cosine(1)),
-        Field("text", int, "The number of the text, from 1.", lambda row: row.number),
-        Field("source", str, "The text.", lambda row: row.run.text),
-        Field("query", int, "The position of the word in it.", lambda row: row.query.index),
-        Field("query_token", str, "", lambda row: row.query.label),
+        Field("text", int, "The number of the text, from 1.", at("number")),
+        Field("source", str, "The text.", at("run.text")),
+        Field("query", int, "The position of the word in it.", at("query.index")),
+        Field("query_token", str, "", at("query.label")),
         # in the order of SHARES
-        Field("self", float, "The weight on the word itself.", lambda row: row.sight.shares[0]),
-        Field("first", float, "The weight on the first token.", lambda row: row.sight.shares[1]),
-        Field(
-            "previous", float, "The weight on the token before.", lambda row: row.sight.shares[2]
-        ),
-        Field("others", float, "The weight on all others.", lambda row: row.sight.shares[3]),
-        Field("key", int, "The position of the strongest key.", lambda row: row.key.index),
-        Field("key_token", str, "", lambda row: row.key.label),
-        Field("weight", float, "The weight on it.", lambda row: row.sight.links[0][1]),
-        Field("query_exact", str, "", lambda row: row.query.exact),
-        Field("key_exact", str, "", lambda row: row.key.exact),
+        Field("self", float, "The weight on the word itself.", at("sight.shares.0")),
+        Field("first", float, "The weight on the first token.", at("sight.shares.1")),
+        Field("previous", float, "The weight on the token before.", at("sight.shares.2")),
+        Field("others", float, "The weight on all others.", at("sight.shares.3")),
+        Field("key", int, "The position of the strongest key.", at("key.index")),
+        Field("key_token", str, "", at("key.label")),
+        Field("weight", float, "The weight on it.", at("sight.links.0.1")),
+        Field("query_exact", str, "", at("query.exact")),
+        Field("key_exact", str, "", at("key.exact")),
     ),
 )
 
@@ -187,20 +181,13 @@ MATCH = Fields[Matched](
     "MatchRow",
     "A head, and the head of another model that it is compared with.",
     (
-        model_name(lambda row: row.comparison.captures[0].model.name),
-        *head_fields(lambda row: row.match.head),
-        Field(
-            "against", str, "The other model.", lambda row: row.comparison.captures[1].model.name
-        ),
-        Field("against_layer", int, LAYER, lambda row: row.match.other.layer),
-        Field("against_head", int, HEAD, lambda row: row.match.other.head),
-        Field(
-            "similarity",
-            float,
-            "1: the same rows; 0: disjoint ones.",
-            lambda row: row.match.similarity,
-        ),
-        *over(lambda row: row.comparison),
+        model_name(at("comparison.captures.0.model.name")),
+        *head_fields(at("match.head")),
+        Field("against", str, "The other model.", at("comparison.captures.1.model.name")),
+        Field("against_layer", int, LAYER, at("match.other.layer")),
+        Field("against_head", int, HEAD, at("match.other.head")),
+        Field("similarity", float, "1: the same rows; 0: disjoint ones.", at("match.similarity")),
+        *fields_at("comparison", *OVER),
         transforms("transforms", lambda row: row.comparison.captures[:1]),
         transforms("against_transforms", lambda row: row.comparison.captures[1:]),
     ),
@@ -212,12 +199,12 @@ MATRIX = Fields[ModelComparison](
     "The facts of the matrix of similarities (heads, others), as an archive carries them.",
     (
         *object_fields("compare"),
-        Field("model", MODEL, "", lambda both: both.captures[0].model),
-        Field("against", MODEL, "", lambda both: both.captures[1].model),
-        Field("text", str, "", lambda both: both.captures[0].text),
-        *over(lambda both: both),
+        Field("model", MODEL, "", at("captures.0.model")),
+        Field("against", MODEL, "", at("captures.1.model")),
+        Field("text", str, "", at("captures.0.text")),
+        *OVER,
         Field("heads", list_of(HEADS)),
-        Field("against_heads", list_of(HEADS), "", lambda both: both.others),
+        Field("against_heads", list_of(HEADS), "", at("others")),
         transforms("transforms", lambda both: both.captures[:1]),
         transforms("against_transforms", lambda both: both.captures[1:]),
     ),

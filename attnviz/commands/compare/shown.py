@@ -50,9 +50,9 @@ from attnviz.draw.picture.paint import (
     signed_scale,
 )
 from attnviz.draw.terminal import heatmap as terminal_heatmap
-from attnviz.draw.terminal.cells import Column, cell_style, fitting, folded, listing
+from attnviz.draw.terminal.cells import Column, cell_style, fitting, folded, listing, titled_listing
 from attnviz.draw.terminal.grid import head_grid
-from attnviz.draw.titles import amount, caption, facts, transform_title
+from attnviz.draw.titles import amount, caption, facts, transform_titles
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, HeadMap, whole_map
@@ -76,7 +76,7 @@ def about_texts(comparison: TextComparison) -> list[str]:
     first = comparison.captures[0]
     lines = [f"{readable(first.model.name)}, {_number(comparison)}"]
     for n, captured in enumerate(comparison.captures, start=1):
-        changes = ", ".join(readable(transform_title(each)) for each in captured.transforms)
+        changes = ", ".join(transform_titles(captured))
         lines.append(
             f"{n}  {fenced(readable(captured.text))}" + (f" ({changes})" if changes else "")
         )
@@ -256,12 +256,11 @@ def render_models(
     comparison: ModelComparison, display: Display, top: int
 ) -> Iterator[RenderableType]:
     """Both models, and the `top` pairs of heads; a single one with its patterns."""
-    yield from folded(Text("\n".join(about_models(comparison)), "dim"), display.width)
-    yield Text()
     ours, theirs = (readable(captured.model.name) for captured in comparison.captures)
     columns = (Column(fenced(ours)), Column(fenced(theirs)), Column("similarity", right=True))
     rows = [(str(m.head), str(m.other), f"{m.similarity:.3f}") for m in comparison.matches[:top]]
-    yield from listing(columns, rows, display.width)
+    title = "\n".join(about_models(comparison))
+    yield from titled_listing(title, columns, rows, display.width)
     if len(comparison.matches) == 1:
         sides = models_beside(comparison)
         yield from _beside(sides, difference_of(sides), display)

@@ -29,13 +29,14 @@ from textual.widgets import Footer, Static, TextArea
 from textual.worker import Worker, WorkerFailed, get_current_worker
 
 from attnviz.commands.ablate.record import BeforeAfter
-from attnviz.commands.ablate.shown import render_together
+from attnviz.commands.ablate.shown import view_together
 from attnviz.commands.explore.pane import Find, GaveWay, Go, give_way
 from attnviz.commands.explore.pattern import Panes
 from attnviz.commands.explore.scene import Opened, Scene, SoFar, scene_of
 from attnviz.commands.show.page import Start, page_of
 from attnviz.commands.show.run import pieces_of
 from attnviz.console import NARROWEST, Display
+from attnviz.draw.terminal.grid import show_view
 from attnviz.errors import AttnvizError, Speller, as_argument, spelled
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.apply import whole_exhibit
@@ -397,7 +398,8 @@ class ExploreApp(App[None]):
             return  # the user has turned to something else
         width = min(90, max(NARROWEST, self.size.width * 24 // 25 - 6))  # of the overlay
         display = replace(self._display_whole, width=width)
-        self.push_screen(Overlay(Group(*render_together(effect, display))))
+        view = view_together(effect, unicode=display.unicode)
+        self.push_screen(Overlay(Group(*show_view(view, display))))
 
     def action_picture(self) -> None:
         scene = self.scene

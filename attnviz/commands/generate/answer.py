@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from attnviz.commands.generate.sections import BEGINS, Section, sections_of
 from attnviz.draw.titles import amount
 from attnviz.errors import UsageError, option
 from attnviz.inputs.prompts import cut
@@ -20,7 +21,6 @@ from attnviz.records.merging import groups_of
 from attnviz.records.reasoning import carried
 from attnviz.records.rests import ALIKE, ASKED
 from attnviz.records.rows import ABSENT
-from attnviz.records.sections import BEGINS, Section, sections_of
 from attnviz.records.tokens import Segment, Token
 from attnviz.records.transforms import How
 

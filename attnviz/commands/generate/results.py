@@ -26,8 +26,7 @@ from attnviz.inputs.text import LARGEST
 from attnviz.kit.session import Session, as_flag
 from attnviz.kit.write import as_output_error, fill
 from attnviz.records.capture import ModelIdentity
-from attnviz.records.restore import JsonObject, row_from
-from attnviz.records.rows import ABSENT, LINE, Field, Fields, Row, to_json
+from attnviz.records.rows import ABSENT, LINE, Field, Fields, JsonObject, Row, read_as, to_json
 from attnviz.records.tokens import current_call
 
 Id: TypeAlias = str | int | None
@@ -241,7 +240,8 @@ class Results:
 def _row_of(content: bytes) -> JsonObject | None:
     """The fields of a row that are read of it, where it is one."""
     try:
-        return row_from(_READ, json.loads(content))
+        row: JsonObject = read_as(_READ, json.loads(content), "the row")
+        return row
     except (ValueError, RecursionError):
         return None
 
@@ -258,7 +258,7 @@ def _is_begun(content: bytes) -> bool:
 def _id_of(text: str | None) -> Id:
     """The id of a line, as far as it can be read."""
     try:
-        id_: Id = row_from(Fields("", "", (_ID,)), json.loads(text or "")).get("id")
+        id_: Id = read_as(Fields("", "", (_ID,)), json.loads(text or ""), "the row").get("id")
     except (ValueError, RecursionError):
         return None
     return id_

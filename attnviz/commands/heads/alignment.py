@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.draw.terminal.cells import bar_style, folded
+from attnviz.draw.terminal.cells import bar_style, folded, footnotes
 from attnviz.draw.titles import bar_of, facts
 from attnviz.kit.choose import plan_heads
 from attnviz.kit.prepare import HeadOptions, Prepared
@@ -106,9 +106,8 @@ def _render(found: AlignmentScores, display: Display, top: int) -> Iterator[Text
         line.append("  in the model's settings" * found.known(head), "dim")
         line.rstrip()
         yield line
-    yield Text()
     about = (
         "the share of a head's weight along the monotone path with the most of it; even weights "
         f"reach about {found.chance:.2f}"
     )
-    yield from folded(Text(about, "dim"), display.width)
+    yield from footnotes([about], display.width)

@@ -1,7 +1,7 @@
 """Boxes in images: how much of each head's attention lies in the box that a word is about."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.text import Text
 
 from attnviz.commands.heads.labels import run_each
 from attnviz.console import Display
@@ -18,9 +17,10 @@ from attnviz.draw.effects import number_cells
 from attnviz.draw.labels import SEQUENTIAL
 from attnviz.draw.matrix import by_head
 from attnviz.draw.picture.canvas import Drawn
-from attnviz.draw.picture.panes import Pane, draw_panes
-from attnviz.draw.terminal.cells import Column, folded, listing
+from attnviz.draw.picture.panes import draw_panes
+from attnviz.draw.terminal.cells import Column, TextLines, titled_listing
 from attnviz.draw.titles import amount
+from attnviz.draw.view import Pane
 from attnviz.errors import InputError, UsageError, option, readable, spelled
 from attnviz.inputs.beside import BoxLine, box_of, local_picture
 from attnviz.inputs.images import read_picture
@@ -319,10 +319,8 @@ def of_boxes(report: BoxReport, top: int | None = None) -> Result[BoxReport]:
     return Result(form, report, captures=[run.capture for run in report.runs], _top=top)
 
 
-def _render(report: BoxReport, display: Display, top: int) -> Iterator[Text]:
+def _render(report: BoxReport, display: Display, top: int) -> TextLines:
     """The heads with the most mass in the box, and what the columns are."""
-    yield from folded(Text(_title(report), "dim"), display.width)
-    yield Text()
     error = ["± s.e."] if len(report.runs) > 1 else []
     columns = [Column("head"), *(Column(n, right=True) for n in ("mass", *error))]
     columns += [Column(n, right=True) for n in ("on image", "within", "spatial", "sinks")]
@@ -335,15 +333,13 @@ def _render(report: BoxReport, display: Display, top: int) -> Iterator[Text]:
         ]
         for score in report.scores[:top]
     ]
-    yield from listing(columns, rows, display.width)
-    yield Text()
     one = "patch" if report.runs[0].capture.image_alone else "word"
     about = (
         "mass: weight in the box; on image: weight on the image; within: the share of that in the "
         f"box (chance {report.chance:.2f}); spatial: entropy of the regions with weights above the "
         f"mean, in nats; sinks: share that tokens take which nearly every {one} attends to"
     )
-    yield from folded(Text(about, "dim"), display.width)
+    return titled_listing(_title(report), columns, rows, display.width, about)
 
 
 def _title(report: BoxReport) -> str:
@@ -357,8 +353,5 @@ def _draw(report: BoxReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn
     """The mass in the box, and the share within it, of all heads, from 0 to 1."""
     mass = by_head((each.head, each.mass.mean) for each in report.scores)
     within = by_head((each.head, each.within.mean) for each in report.scores)
-    panes = [
-        Pane("mass in the box, 0 to 1", mass, 0.0, 1.0),
-        Pane("of what is on the image, 0 to 1", within, 0.0, 1.0),
-    ]
+    panes = [Pane("mass in the box, 0 to 1", mass), Pane("of what is on the image, 0 to 1", within)]
     return draw_panes(_title(report), panes, dpi=dpi, cmap=cmap)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from attnviz.commands.heads.alignment import AlignmentScores, alignment_scores, of_alignment
 from attnviz.commands.heads.boxes import NO_BOX, BoxReport, BoxTask, of_boxes, score_boxes
-from attnviz.commands.heads.circuits import circuits_of, of_circuits
 from attnviz.commands.heads.labels import (
     NO_TEXT,
     LabelReport,
@@ -15,6 +14,7 @@ from attnviz.commands.heads.labels import (
     run_labelled,
     score_labels,
 )
+from attnviz.commands.heads.qk_ov import circuits_of, of_circuits
 from attnviz.commands.heads.receiver import Receivers, of_receivers, receivers
 from attnviz.commands.heads.retrieval import (
     Needles,

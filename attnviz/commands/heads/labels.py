@@ -1,7 +1,7 @@
 """Labelled links: which keys a query is to attend to, and how well each head does."""
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from os import PathLike
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.draw.effects import number_cells
 from attnviz.draw.labels import SEQUENTIAL
 from attnviz.draw.matrix import by_head
 from attnviz.draw.picture.canvas import Drawn
-from attnviz.draw.picture.panes import Pane, draw_panes
-from attnviz.draw.terminal.cells import Column, folded, listing
+from attnviz.draw.picture.panes import draw_panes
+from attnviz.draw.terminal.cells import Column, TextLines, titled_listing
 from attnviz.draw.titles import amount
+from attnviz.draw.view import Pane
 from attnviz.errors import InputError, UsageError, option, readable, spelled
 from attnviz.inputs.beside import IMAGES, check_fields, images_beside, json_of
 from attnviz.inputs.text import Stdin, read_lines
@@ -302,10 +302,8 @@ def of_labels(report: LabelReport, top: int | None = None) -> Result[LabelReport
     return Result(form, report, captures=[run.capture for run in report.runs], _top=top)
 
 
-def _render(report: LabelReport, display: Display, top: int) -> Iterator[Text]:
+def _render(report: LabelReport, display: Display, top: int) -> TextLines:
     """The best heads as a table, and what its columns are."""
-    yield from folded(Text(_title(report), "dim"), display.width)
-    yield Text()
     error = ["± s.e."] if len(report.runs) > 1 else []
     names = ["mass", *error, "strongest", *error]
     columns = [Column("head"), *(Column(name, right=True) for name in names)]
@@ -313,11 +311,9 @@ def _render(report: LabelReport, display: Display, top: int) -> Iterator[Text]:
         [str(score.head), *number_cells(score.mass, ".3f"), *number_cells(score.strongest, ".3f")]
         for score in report.scores[:top]
     ]
-    yield from listing(columns, rows, display.width)
-    yield Text()
     about = "mass: weight on the true keys; strongest: share of rows whose strongest key is true"
     about += "; s.e.: standard error over texts" if error else ""
-    yield from folded(Text(about, "dim"), display.width)
+    return titled_listing(_title(report), columns, rows, display.width, about)
 
 
 def _title(report: LabelReport) -> str:
@@ -331,7 +327,7 @@ def _draw(report: LabelReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Dra
     mass = by_head((each.head, each.mass.mean) for each in report.scores)
     strongest = by_head((each.head, each.strongest.mean) for each in report.scores)
     panes = [
-        Pane("mass on true keys, 0 to 1", mass, 0.0, 1.0),
-        Pane("strongest key is true, 0 to 1", strongest, 0.0, 1.0),
+        Pane("mass on true keys, 0 to 1", mass),
+        Pane("strongest key is true, 0 to 1", strongest),
     ]
     return draw_panes(_title(report), panes, dpi=dpi, cmap=cmap)

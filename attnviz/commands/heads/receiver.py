@@ -1,16 +1,14 @@
 """Receiver heads: those whose later sentences attend to few earlier ones of a text."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.text import Text
 
 from attnviz.console import Display
 from attnviz.draw.labels import fenced
-from attnviz.draw.terminal.cells import Column, folded, listing
+from attnviz.draw.terminal.cells import Column, TextLines, titled_listing
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, readable
 from attnviz.inputs.prompts import cut
@@ -140,14 +138,12 @@ def of_receivers(found: Receivers, top: int | None = None) -> Result[Receivers]:
     return Result(form, found, (found.capture,), _top=top)
 
 
-def _render(found: Receivers, display: Display, top: int) -> Iterator[Text]:
+def _render(found: Receivers, display: Display, top: int) -> TextLines:
     """The heads with the highest kurtosis, and the sentence that each attends to most."""
     said = (
         f"{readable(found.capture.model.name)}: kurtosis of what each of "
         f"{amount(len(found.sentences), 'sentence')} receives from those at least {NEAR} later"
     )
-    yield from folded(Text(said, "dim"), display.width)
-    yield Text()
     columns = [Column("head"), Column("kurtosis", right=True), Column("attends most to")]
     rows = [
         (
@@ -157,4 +153,4 @@ def _render(found: Receivers, display: Display, top: int) -> Iterator[Text]:
         )
         for head, score, at in found.ranked[:top]
     ]
-    yield from listing(columns, rows, display.width)
+    return titled_listing(said, columns, rows, display.width)

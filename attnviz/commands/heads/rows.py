@@ -9,8 +9,8 @@ from rich.text import Text
 
 from attnviz.commands.heads.alignment import ALIGNMENT_ROW
 from attnviz.commands.heads.boxes import BOX_ROW
-from attnviz.commands.heads.circuits import CIRCUIT_ROW
 from attnviz.commands.heads.labels import LABEL_ROW
+from attnviz.commands.heads.qk_ov import CIRCUIT_ROW
 from attnviz.commands.heads.receiver import RECEIVER
 from attnviz.commands.heads.retrieval import RETRIEVAL_ROW
 from attnviz.console import Display

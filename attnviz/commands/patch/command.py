@@ -293,13 +293,5 @@ def command_line(
         session.refuse("top", wrong="does nothing here, as every part is shown")
         if call.options.get("together"):
             refuse_picture()
-    run_texts(
-        session,
-        call,
-        to,
-        text,
-        partial(model_of, session, model, run),
-        doing="patching",
-        pairs=pairs,
-        fields=("text", "answer", "versus", "source"),
-    )
+    load, fields = partial(model_of, session, model, run), ("text", "answer", "versus", "source")
+    run_texts(session, call, to, text, load, doing="patching", pairs=pairs, fields=fields)

@@ -3,6 +3,7 @@
 two texts ─► tokens, aligned ─► a run for each site and position ─► outcomes ─► effects
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,7 +28,7 @@ from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
 from attnviz.records.interventions import ChangedRun, Edit, Intervention, Site, SiteKind, SourceRun
-from attnviz.records.paths import LOGITS, MlpsOnPaths, Paths, Receiver, SlopeOf, receivers_of
+from attnviz.records.paths import LETTERS, LOGITS, MlpsOnPaths, Paths, Receiver, SlopeOf
 from attnviz.records.places import GivenBeside
 from attnviz.records.positions import find_positions
 from attnviz.records.predict import Outcome, Question, outcome_of
@@ -269,3 +270,46 @@ def _check_senders(edits: Sequence[Edit], receivers: Sequence[Receiver], n: int)
                 f"nothing that is patched stands before {to}",
                 f"name a later part with {option('to')}",
             )
+
+
+def receivers_of(names: Sequence[str], heads_per_layer: Sequence[int]) -> tuple[Receiver, ...]:
+    """The receivers that names stand for, each once: `logits`, `L9H6.q`, `L3.mlp`.
+
+    `L9H6` alone: its queries, its keys and its values.
+
+    Raises:
+        UsageError: a name cannot be read, or is of no part of this model.
+    """
+    each = [part for name in names for part in name.split(",")]
+    found = [to for name in each for to in _receivers(name, heads_per_layer)]
+    return tuple(dict.fromkeys(found))
+
+
+NAME = re.compile(
+    r"\s*(?:(?P<logits>logits)|L?(?P<mlp>\d{1,9})\.mlp"
+    r"|L?(?P<layer>\d{1,9})[H.](?P<head>\d{1,9})(?:\.(?P<letter>[qkv]))?)\s*",
+    re.IGNORECASE,
+)
+
+
+def _receivers(name: str, heads_per_layer: Sequence[int]) -> list[Receiver]:
+    found, given = NAME.fullmatch(name), option("to", name)
+    if found is None:
+        raise UsageError(
+            f"{option('to', repr(name))} cannot be read",
+            "give logits, a head's q, k or v (L4H0.q), or an MLP (L3.mlp)",
+        )
+    if found["logits"]:
+        return [LOGITS]
+    layer = int(found["mlp"] or found["layer"])
+    if layer >= len(heads_per_layer):
+        known = f"this model's layers are 0 to {len(heads_per_layer) - 1}"
+        raise UsageError(f"there is no layer {layer} (in {given})", known)
+    if found["mlp"]:
+        return [Receiver(layer)]
+    head = int(found["head"])
+    if head >= heads_per_layer[layer]:
+        known = f"layer {layer} has heads 0 to {heads_per_layer[layer] - 1}"
+        raise UsageError(f"there is no head {head} (in {given})", known)
+    letters = (found["letter"] or "qkv").lower()
+    return [Receiver(layer, head, letter) for letter in LETTERS if letter in letters]

@@ -1,16 +1,15 @@
-"""Patched vectors, shown: sentences, a map and a table in a terminal, and a picture."""
+"""Patched vectors, shown: sentences, a view of them, and a page."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from base64 import b64encode
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from html import escape
+from typing import Any
 
 import numpy as np
-from rich.console import RenderableType
-from rich.text import Text
 
 from attnviz.commands.patch.graph import draw_graph
 from attnviz.commands.patch.record import PatchedTogether, PatchEffect, PatchReport
-from attnviz.console import Display
 from attnviz.draw.effects import (
     CHANCE,
     LEGEND,
@@ -18,30 +17,20 @@ from attnviz.draw.effects import (
     little_apart,
     numbers,
     own_columns,
-    ran,
     tested,
     unit_of,
     what_is_measured,
 )
 from attnviz.draw.labels import DIVERGING, distinct_labels, fenced
 from attnviz.draw.matrix import digits_of, largest
-from attnviz.draw.picture.canvas import Drawn
-from attnviz.draw.picture.panes import Pane, draw_panes
-from attnviz.draw.terminal.cells import (
-    fits,
-    folded,
-    footnotes,
-    listing,
-    next_before_and_after,
-    rows_of,
-    signed_style,
-    words,
-)
-from attnviz.draw.terminal.grid import head_grid, value_grid
-from attnviz.draw.titles import amount, amounts, beginning, caption, facts, with_error
+from attnviz.draw.page.maps import map_page, map_rows
+from attnviz.draw.terminal.cells import words
+from attnviz.draw.titles import amount, amounts, beginning, with_error
+from attnviz.draw.view import Pane, ResultView, Table
 from attnviz.errors import readable
-from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.capture import FloatArray
 from attnviz.records.rows import at
+from attnviz.records.tokens import Token
 
 SITES = {
     "head": "heads' outputs",
@@ -55,10 +44,6 @@ WRITTEN = 3
 """Decimals for which a cell of a picture has room."""
 MOST_NAMED = 6
 """Receivers that a heading names."""
-
-
-def runs_of(report: PatchReport, name: Callable[[Capture], str]) -> str:
-    return ran(report.capture, report.lines, "pair", name)
 
 
 def shares_of(report: PatchReport) -> str:
@@ -122,16 +107,13 @@ def cells_of(report: PatchReport) -> dict[tuple[int, int], PatchEffect]:
     }
 
 
-def map_of(
-    report: PatchReport, *, errors: bool = False, shape: tuple[int, ...] | None = None
-) -> FloatArray:
+def map_of(report: PatchReport, *, errors: bool = False) -> FloatArray:
     """The shares (layers, heads), or (layers, patched positions); NaN where nothing was patched.
 
-    `errors`: their standard errors. `shape`: as of a larger map.
+    `errors`: their standard errors.
     """
     cells = cells_of(report)
-    own = shape or [max(place) + 1 for place in zip(*cells, strict=True)]
-    shares = np.full(own, np.nan, np.float32)
+    shares = np.full([max(place) + 1 for place in zip(*cells, strict=True)], np.nan, np.float32)
     for place, effect in cells.items():
         share = effect.share
         shares[place] = share.mean if not errors else np.nan if share.error is None else share.error
@@ -176,56 +158,6 @@ def site_name(effect: PatchEffect, places: Mapping[int, str], *, unicode: bool =
     return f"L{site.layer} {_KINDS[site.kind]}{at}{to}"
 
 
-# In a terminal.
-
-
-def _heading(report: PatchReport, patching: str, display: Display) -> Iterator[Text]:
-    """The run and what is patched; both ends; the meaning of a share."""
-    lines = "\n".join((f"{runs_of(report, facts)}; {patching}", ends_of(report), shares_of(report)))
-    yield from folded(Text(lines, "dim"), display.width)
-    yield Text()
-
-
-def render(report: PatchReport, display: Display, top: int) -> Iterator[RenderableType]:
-    """The map of all shares, and a table of the `top` strongest effects."""
-    yield from _heading(report, patching(report), display)
-    most = largest(map_of(report))
-    for own in report.by_receiver:
-        values = map_of(own)
-        if len(report.receivers) > 1:
-            yield Text(f"to {own.receivers[0]}", "bold")
-        if report.kind == "head":
-            yield from head_grid(values, most, signed_style, display)
-        else:
-            layers = [f"L{layer}" for layer in range(len(values))]
-            names = column_names(own, unicode=display.unicode)
-            yield from value_grid(values.T, names, layers, most, signed_style, display)
-        yield Text()
-    yield from _table(report, report.strongest[:top], display)
-
-
-def _table(report: PatchReport, effects: Sequence[PatchEffect], display: Display) -> Iterator[Text]:
-    """Each effect on a line, without the changes of both tokens where there is no room for them."""
-    errors, places = (report.lines or 1) > 1, place_names(report, unicode=display.unicode)
-    columns = [
-        words("part", lambda e: fenced(site_name(e, places, unicode=display.unicode))),
-        numbers("share", at("share"), errors=errors),
-        numbers(f"change ({unit_of(report.measure)})", at("change"), errors=errors),
-    ]
-    if any(effect.exact for effect in effects):
-        columns.append(numbers("exact", at("exact"), errors=errors))
-    heads, rows = rows_of(effects, columns)
-    own = report.measure == "difference" and not report.fast
-    if own:
-        more, wider = rows_of(effects, [*columns, own_columns(report)])
-        own = fits(more, wider, display.width) or not fits(heads, rows, display.width)
-        heads, rows = (more, wider) if own else (heads, rows)
-    yield from listing(heads, rows, display.width)
-    notes = [*([LEGEND] if own else []), *([chance(report)] if errors else [])]
-    agreement = agreement_of(report, unicode=display.unicode)
-    yield from footnotes([*agreement, *notes], display.width)
-
-
 def chance(report: PatchReport) -> str:
     """The meaning of errors, and how many effects are told from chance."""
     what = "path" if report.receivers else "head" if report.kind == "head" else "part"
@@ -247,48 +179,152 @@ def agreement_of(report: PatchReport, *, unicode: bool = True) -> Iterator[str]:
         )
 
 
-def render_together(both: PatchedTogether, display: Display) -> Iterator[RenderableType]:
+# What is shown: of effects one by one, and of several parts at once.
+
+
+def _view(report: PatchReport, done: str, **more: Any) -> ResultView:
+    """A view of what is done and what is measured, with the finding."""
+    about = ends_of(report), shares_of(report)
+    return ResultView(done, report.capture, report.lines, "pair", about, **more)
+
+
+def view(report: PatchReport, top: int | None = None, *, unicode: bool = True) -> ResultView:
+    """A map of all shares for each receiver, and a table of the `top` strongest effects."""
+    several, errors = len(report.receivers) > 1, (report.lines or 1) > 1
+    effects, places = report.strongest[:top], place_names(report, unicode=unicode)
+    columns = [
+        words("part", lambda e: fenced(site_name(e, places, unicode=unicode))),
+        numbers("share", at("share"), errors=errors),
+        numbers(f"change ({unit_of(report.measure)})", at("change"), errors=errors),
+    ]
+    if any(effect.exact for effect in effects):
+        columns.append(numbers("exact", at("exact"), errors=errors))
+    own = own_columns(report) if report.measure == "difference" and not report.fast else None
+    source = [] if report.lines else [f"source: “{beginning(report.source.text)}”"]
+    under = [shares_of(report)] if several or report.against else []
+    maps = [_map(each, unicode=unicode, several=several) for each in report.by_receiver]
+    return _view(
+        report,
+        patching(report),
+        under=(*source, ends_of(report), *under),
+        maps=maps,
+        most=max(largest(each.values) for each in maps),
+        least=1.0,
+        bar="share",
+        empty="no head or MLP that is patched and stands before the receiver" if several else "",
+        graph=partial(draw_graph, report) if report.receivers else None,
+        table=Table(effects, columns, own, LEGEND),
+        notes=[*agreement_of(report, unicode=unicode), *([chance(report)] if errors else [])],
+    )
+
+
+def _map(report: PatchReport, *, unicode: bool, several: bool) -> Pane:
+    """The shares on one receiver; in a terminal positions stand down, layers across."""
+    effects, places, values = cells_of(report), place_names(report), map_of(report)
+    heads = report.kind == "head"
+    return Pane(
+        f"to {report.receivers[0]}" if several else SHARE,
+        values,
+        columns=None if heads else column_names(report, unicode=unicode),
+        errors=map_of(report, errors=True),
+        turned=not heads,
+        told=lambda layer, column: _told(effects[layer, column], places),
+        digits=min(WRITTEN, digits_of(values)),
+    )
+
+
+def _told(effect: PatchEffect, places: Mapping[int, str]) -> str:
+    """All numbers of an effect."""
+    name, share, own = site_name(effect, places), effect.share, effect.own
+    told = f"{fenced(name)}: share {with_error(share)}, change {with_error(effect.change)}"
+    if effect.exact:
+        told += f", exact {with_error(effect.exact)}"
+    if own and not np.isnan(own.versus_logit):
+        told += f"; log p of the answer {own.answer_log_probability:+.3f}"
+        told += f", of the other token {own.versus_log_probability:+.3f}"
+    return told
+
+
+def view_together(both: PatchedTogether, *, unicode: bool = True) -> ResultView:
     """The effect of all parts, and the next tokens before and after."""
     report = both.report
     (effect,) = report.effects
-    patching = f"outputs of several parts taken from {_source(report)} at {_where(report)}"
-    yield from _heading(report, patching, display)
     names = listed_parts(effect.parts, report.capture.model.heads_per_layer)
     before, change, unit = report.before.measured, effect.change, unit_of(report.measure)
     moved = f"{before:+.3f} → {before + change.mean:+.3f} ({with_error(change)} {unit})"
-    sentence = f"with {names} of the source: {moved}, share {with_error(effect.share)}"
-    yield from folded(Text(sentence, "bold"), display.width)
-    if report.lines is None:
-        yield from next_before_and_after(report.capture, both.before, both.after, display)
-    elif report.lines > 1:
-        yield from footnotes([OVER_PAIRS + CHANCE], display.width)
-
-
-def draw(report: PatchReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
-    """The map as a picture."""
-    every, panes = map_of(report), list[Pane]()
-    most = max(1.0, largest(every))
-    for own in report.by_receiver:
-        title = SHARE if len(report.receivers) < 2 else f"to {own.receivers[0]}"
-        columns = None if report.kind == "head" else column_names(own)
-        values = map_of(own, shape=every.shape)  # as many layers in each
-        pane = Pane(title, values, -most, most, min(WRITTEN, digits_of(values)), columns=columns)
-        error = map_of(own, errors=True, shape=every.shape)
-        panes.append(replace(pane, errors=error, bar=None))
-    panes[-1] = replace(panes[-1], bar="share")
-    below = [ends_of(report), *([shares_of(report)] if len(panes) > 1 or report.against else [])]
-    if len(panes) > 1 and any(np.isnan(pane.values).any() for pane in panes):
-        below.append("grey: no head or MLP that is patched and stands before the receiver")
-    if not report.lines:
-        below.insert(0, f"source: “{beginning(report.source.text)}”")
-    title = patching(report)
-    title = title[0].upper() + title[1:]
-    return draw_panes(
-        title,
-        panes,
-        about=runs_of(report, caption),
-        below=below,
-        dpi=dpi,
-        cmap=cmap,
-        more=partial(draw_graph, report) if report.receivers else None,
+    return _view(
+        report,
+        f"outputs of several parts taken from {_source(report)} at {_where(report)}",
+        found=f"with {names} of the source: {moved}, share {with_error(effect.share)}",
+        next_tokens=both if report.lines is None else None,
+        notes=[OVER_PAIRS + CHANCE] if (report.lines or 1) > 1 else [],
     )
+
+
+# The page. It has no script: the title of a cell holds its numbers.
+
+NAMED = 12
+UNDERLINED = '<p class="hint">underlined: where the texts differ, or are not aligned</p>'
+
+
+def page(report: PatchReport) -> list[str]:
+    """The page, as one piece."""
+    shown, places = view(report), place_names(report)
+    largest_changes = [
+        f"<tr><th>{escape(fenced(site_name(each, places)))}</th>"
+        f"<td>{with_error(each.share)}</td><td>{with_error(each.change)}</td></tr>"
+        for each in report.strongest[:NAMED]
+    ]
+    ends, share = map(escape, shown.about)
+    return map_page(
+        "commands/patch/page/patch.html",
+        title=escape(shown.title),
+        about=escape(shown.facts),
+        ends=ends,
+        share=share,
+        texts="" if report.lines else _texts(report),
+        legend="" if report.lines else UNDERLINED,
+        maps="\n".join(_table(each, shown) for each in shown.maps),
+        graph=_graph(report) if report.receivers else "",
+        unit=unit_of(report.measure),
+        largest="\n".join(largest_changes),
+        errors=escape("; ".join(shown.notes)),
+    )
+
+
+def _table(own: Pane, shown: ResultView) -> str:
+    title = f"<caption>{own.title}</caption>" if shown.empty else ""
+    rows = "\n".join(map_rows(own, shown.scale, digits_of(own.values)))
+    return f'<div class="map"><table>{title}{rows}\n</table></div>'
+
+
+def _texts(report: PatchReport) -> str:
+    """Both texts; the tokens in which they differ are marked."""
+    ours, theirs = report.capture.query_tokens, report.source.query_tokens
+    same = [
+        (i, place)
+        for i, place in enumerate(report.places)
+        if place is not None and theirs[place].id == ours[i].id
+    ]
+    mine, other = {i for i, _ in same}, {place for _, place in same}
+    return f"{_text('text', ours, mine)}\n{_text('source', theirs, other)}"
+
+
+def _text(name: str, tokens: Sequence[Token], same: set[int]) -> str:
+    labels = []
+    for token in tokens:
+        label = f"<bdi>{escape(readable(token.label))}</bdi>"
+        labels.append(label if token.index in same else f"<mark>{label}</mark>")
+    return f'<p class="text"><b>{name}</b> {" ".join(labels)}</p>'
+
+
+def _graph(report: PatchReport) -> str:
+    """The strongest paths as a picture within the page."""
+    from attnviz.draw.picture.canvas import figure_bytes
+    from attnviz.draw.picture.frame import sheet
+
+    with sheet(["paths"], dpi=100, cmap=DIVERGING) as (figure, fonts):
+        draw_graph(report, figure, fonts, 0.0)
+    drawn = b64encode(figure_bytes(figure, "svg")).decode()
+    words = "The strongest paths: layers upward, each arrow as wide as its share."
+    return f'<p class="hint">{words}</p><img alt="{words}" src="data:image/svg+xml;base64,{drawn}">'

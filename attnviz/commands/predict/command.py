@@ -134,13 +134,6 @@ def command_line(
 
     Below them, the strongest links of the last position in each layer show what it attends to.
     """
-    run_texts(
-        session,
-        call,
-        destination_of(session, output),
-        text,
-        partial(model_of, session, model, run),
-        refusal="a saved capture holds no predictions",
-        lines=lines,
-        pairs=pairs,
-    )
+    to, load = destination_of(session, output), partial(model_of, session, model, run)
+    refusal = "a saved capture holds no predictions"
+    run_texts(session, call, to, text, load, refusal=refusal, lines=lines, pairs=pairs)

@@ -203,7 +203,7 @@ PER_LAYER, FAINT = 3, 0.1
 def _evidence(
     prepared: Prepared, position: int, read: "LastRead | None", rests: FindRests
 ) -> list[LastLink]:
-    """The strongest links of a position, layer by layer, without the first token and rests.
+    """The strongest links of a position to others, without the first token and rests, by layer.
 
     The links to an inset are one, from its first token.
     """
@@ -213,7 +213,7 @@ def _evidence(
     def consume(block: PatternBlock) -> None:
         for number, row in zip(block.heads, block.weights[:, 0].copy(), strict=True):
             head = Head(block.layer, number)
-            row[0], row[rests.of(head)[: len(row)]] = 0, 0
+            row[[0, position]], row[rests.of(head)[: len(row)]] = 0, 0
             wholes = np.add.reduceat(row, starts[starts < len(row)])
             for key in np.flatnonzero(wholes >= FAINT).tolist():
                 evidence.append(LastLink(head, int(starts[key]), float(wholes[key])))

@@ -70,7 +70,8 @@ def render(prediction: Prediction, display: Display, top: int) -> Iterator[Rende
         yield from _attribution(prediction.attribution, labels, top, display)
     elif prediction.evidence:
         yield Text()
-        title = f"what “{last}” attends to in each layer (without the first token and rests)"
+        kept = "without itself, the first token and rests"
+        title = f"what “{last}” attends to in each layer ({kept})"
         yield from folded(Text(title, "bold"), display.width)
         captured = prediction.capture
         names = [

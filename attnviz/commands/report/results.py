@@ -22,8 +22,7 @@ from attnviz.inputs.beside import json_of
 from attnviz.inputs.prompts import Source
 from attnviz.inputs.text import STDIN, Stdin, read_lines
 from attnviz.records.grounding import Groundedness
-from attnviz.records.restore import JsonObject, row_from
-from attnviz.records.rows import Field, Fields
+from attnviz.records.rows import Field, Fields, JsonObject, read_as
 
 HINT = "write one with: attnviz generate --lines --check -o results.jsonl --resume"
 NUMBER = int | float
@@ -171,7 +170,7 @@ def _checked(text: str | InputError, number: int) -> JsonObject:
     if isinstance(written, dict) and "share" in written and "model" not in written:
         raise _DamagedRow("was not written with --resume", line)
     try:
-        content = row_from(FAILED if failed else SHARE, written)
+        content: JsonObject = read_as(FAILED if failed else SHARE, written, "the row")
     except ValueError as error:
         raise _DamagedRow(f"is no row of results: {error}", line) from None
     for name, value in content.items():

@@ -1,5 +1,6 @@
 """`attnviz show`: a text goes in, its attention comes out."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -17,7 +18,7 @@ from attnviz.commands.show.outputs import (
 from attnviz.commands.show.run import Shown, beside_images, make, show_capture, show_text
 from attnviz.draw.headlines import beside_notes
 from attnviz.draw.titles import run_notes, without_image
-from attnviz.errors import InexactError, InputError, UsageError, option
+from attnviz.errors import InexactError, InputError, UsageError, as_argument, option, spelled
 from attnviz.inputs.given import given_of, medium_of
 from attnviz.inputs.text import read_lines
 from attnviz.kit import options as g
@@ -53,13 +54,13 @@ class ShowOptions(TypedDict, total=False):
     heads, layers: which heads; none named: one that is chosen automatically.
     query, key: only these rows and columns.
     top, least: the most keys of each query, the smallest weight.
-    no_self, no_previous: leave out links to the token itself, to the token before.
+    skip: leave out links to the token itself ("self"), to the token before ("previous").
     chars, words: merge the pieces of a character, of a word; those of a character are merged
         unless `chars` is False.
     weighted, contribution, scores: norm-based attention; contribution weights, or scores, in place
         of weights.
     drop_sink, drop_key: take the first token, or these keys, out and scale rows to sum to 1.
-    reduce, over: join heads ("mean", "max") over "heads", "layers" or "all".
+    reduce: join heads ("mean", "max"), all or over heads or layers ("mean:layers").
     rollout: the product of the attention of all layers.
     relative: divide the weights on images by those of this neutral prompt.
     orient: "key-rows" draws keys as rows.
@@ -72,6 +73,7 @@ class ShowOptions(TypedDict, total=False):
     key: g.Keys
     top: g.TopKeys
     least: g.LeastWeight
+    skip: g.Skip
     no_self: g.NoSelf
     no_previous: g.NoPrevious
     chars: g.Chars
@@ -105,6 +107,8 @@ def viewed_as(view: str | None, options: ShowOptions, *, signed: bool = False) -
         else:
             check_value(name, value, ShowOptions.__annotations__[name])
     check_value("view", view, g.ViewName)
+    for note in g.notes_of_renamed(options):
+        warnings.warn(spelled(note, as_argument), FutureWarning, stacklevel=2)
     return request_of({**options, "view": view})
 
 
@@ -189,8 +193,8 @@ SHORT_HELP = "file lines model heads query view top drop_sink words format outpu
     show,
     "text text_pair lines image audio start truncate bos special model run verify target kind "
     "causal layers heads reduce over rollout relative scores weighted contribution chars words "
-    "drop_sink drop_key query key top least no_self no_previous view orient cmap dpi color_scale "
-    "title",
+    "drop_sink drop_key query key top least skip no_self no_previous view orient cmap dpi "
+    "color_scale title",
 )
 def command_line(
     session: Session,
@@ -225,6 +229,8 @@ def command_line(
     if verify and (request.transforms.scores or request.transforms.implicit):
         raise UsageError("only weights can be verified", f"leave {option('verify')} out")
     check_lines(to, alone=chosen.alone, lines=lines)
+    for note in g.notes_of_renamed(call.options):
+        session.note(note)
     source = g.source_of(session, model, run, kind, causal=causal)
     names = ("bos", "special", "truncate", "target", "start", "text_pair")
     given = given_of(call["image"], call["audio"], call["start"])

@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from attnviz.console import Display
 from attnviz.errors import IdleOption, option
+from attnviz.kit.options import NEAR, by_new_names
 from attnviz.kit.prepare import HeadOptions
 from attnviz.kit.values import token_names, which_heads
 from attnviz.kit.write import PICTURES, ROWS, Piece
@@ -86,14 +87,21 @@ def request_of(options: Mapping[str, Any]) -> OutputRequest:
     def chosen(record: type[Any]) -> dict[str, Any]:
         return {each.name: options[each.name] for each in fields(record) if each.name in options}
 
+    options = by_new_names(options)
+    how, _, over = (options.pop("reduce") or "").partition(":")
+    joined: dict[str, Any] = {"reduce": how or None, "over": over or None}
     return OutputRequest(
         look=Look(**chosen(Look)),
         heads=which_heads(options.get("layers"), options.get("heads")),
         transforms=Transforms(
-            **chosen(Transforms), drop_keys=token_names("drop_keys", options.get("drop_key"))
+            **chosen(Transforms),
+            **joined,
+            drop_keys=token_names("drop_keys", options.get("drop_key")),
         ),
         filters=Filters(
-            **chosen(Filters),
+            top=options.get("top"),
+            least=options.get("least") or 0.0,
+            skip=tuple(distance for distance, name in enumerate(NEAR) if name in options["skip"]),
             queries=token_names("queries", options.get("query")),
             keys=token_names("keys", options.get("key")),
         ),
@@ -360,11 +368,6 @@ def _check(row: Output, request: OutputRequest) -> None:
         if getattr(record, name) != plain and getattr(record, name) is not False  # off: as it was
     ]
     transforms, view = request.transforms, request.look.view
-    if transforms.over and not transforms.reduce:
-        raise IdleOption(
-            f"{option('over')} needs {option('reduce')}",
-            f"add {option('reduce', 'mean')} or {option('reduce', 'max')}",
-        )
     for name, value in (("heads", request.heads.heads), ("reduce", transforms.reduce)):
         if transforms.rollout and value is not None:
             raise IdleOption(f"{option('rollout')} combines all heads", f"leave {option(name)} out")

@@ -18,7 +18,7 @@ from attnviz.console import Display, plain_text
 from attnviz.draw.headlines import beside_notes
 from attnviz.draw.titles import amount
 from attnviz.errors import IdleOption, UsageError, option
-from attnviz.kit.bringing import pick_before, with_links
+from attnviz.kit.bringing import pick_before, with_bringing, with_links
 from attnviz.kit.choose import (
     MOST_KEYS,
     first_query,
@@ -128,6 +128,8 @@ def _show_heads(prepared: Prepared, choice: Choice, show: Show) -> Exhibit:
         from attnviz.commands.show.page import check_page
 
         check_page(prepared.empty, len(choice.heads))
+    if show.needs.links is not None and show.kept is not None and show.kept.off_rests:
+        prepared, _ = with_bringing(prepared)  # of each line what comes next
     heads, keep = choice.heads, _reducing(prepared, choice.heads, show)
     rows = _rows(prepared, show)
     if keep is None:

@@ -34,13 +34,13 @@ from attnviz.commands.train.plan import (
 )
 from attnviz.errors import InputError, OutputError, UsageError, option
 from attnviz.kit import write
+from attnviz.models.folder.config import MODEL_CARD
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.native import save_checkpoint
 from attnviz.models.tokenizer import END
 from attnviz.records.heads import Figure, ModelCard
 from attnviz.records.metrics import METRICS, ROLES
-from attnviz.records.restore import MODEL_CARD
 
 # A user's own text as training data: a tokenizer learned from it, a held-out part, batches.
 

@@ -379,16 +379,9 @@ def command_line(
     if to.format.name not in ("txt", "json") and not to.format.picture:
         hint = f"leave it out, or take {option('format', 'json')}"
         session.refuse("depth", "check", wrong="is not in the rows", hint=hint)
-    run_texts(
-        session,
-        call,
-        to,
-        text,
-        partial(model_of, session, model, run, kind),
-        lines=lines,
-        pairs=pairs,
-        fields=("text", "text_pair", "query", "key"),
-    )
+    load = partial(model_of, session, model, run, kind)
+    fields = "text", "text_pair", "query", "key"
+    run_texts(session, call, to, text, load, lines=lines, pairs=pairs, fields=fields)
 
 
 def _writing(options: Mapping[str, Any]) -> Call[Result[Any]]:

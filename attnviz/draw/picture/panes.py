@@ -1,7 +1,7 @@
 """Pictures with a value for every head: layers down, heads across, one pane for each measure."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import product
 from math import ceil, cos, isnan, pi, sin
 from textwrap import fill
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.draw.labels import fenced, is_light
+from attnviz.draw.labels import DIVERGING, fenced, is_light, name_of
 from attnviz.draw.picture.canvas import Drawn, Lettering, place
 from attnviz.draw.picture.frame import (
     BOX,
@@ -22,6 +22,7 @@ from attnviz.draw.picture.frame import (
     write_line,
 )
 from attnviz.draw.picture.paint import EMPTY, draw_bar
+from attnviz.draw.view import Pane, ResultView
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Score
@@ -50,28 +51,6 @@ names, the least width of these, the least height of a row, and the largest widt
 
 More: TypeAlias = Callable[["Figure", Lettering, float], float]
 """Draws below a height in inches, and returns its lower end."""
-
-
-@dataclass(frozen=True, eq=False)
-class Pane:
-    """One measure: `values` (layers, heads), NaN where there is nothing, from `low` to `high`.
-
-    `digits`: behind the point, where the cells have room for numbers. `boxed`: heads that are
-    marked. `columns`: the names of what stands across, where that is not heads alone; `rows`: of
-    what stands down, where that is not layers. `errors`: of a mean, the standard errors. `bar`: the
-    label of its colour bar; None: it has none.
-    """
-
-    title: str
-    values: FloatArray
-    low: float
-    high: float
-    digits: int = 2
-    boxed: Collection[Head] = ()
-    columns: Sequence[str] | None = None
-    rows: Sequence[str] | None = None
-    errors: FloatArray | None = None
-    bar: str | None = ""
 
 
 def axis_label(score: Score) -> str:
@@ -126,6 +105,31 @@ def draw_panes(
         lines = "\n".join(fill(fonts.spell(each), small) for each in below)
         write_line(figure, bottom - 0.35, lines, size=7.5, va="top", color=GREY)
     return Drawn(figure, fonts.notes)
+
+
+def draw_view(view: ResultView, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
+    """The maps of a view, as many layers and heads in each, with its sentences around them."""
+    panes, shape = list[Pane](), np.max([own.values.shape for own in view.maps], axis=0)
+    for own in view.maps:
+        values, columns = _filled_up(own.values, shape), own.columns
+        errors = None if own.errors is None else _filled_up(own.errors, shape)
+        if own.quoted:
+            columns = [name_of(each) for each in own.across]
+        bar = view.bar if own is view.maps[-1] else None
+        own = replace(own, low=-view.scale, high=view.scale, bar=bar)
+        panes.append(replace(own, values=values, errors=errors, columns=columns))
+    below = [*(view.about if view.under is None else view.under)]
+    if view.empty and any(np.isnan(pane.values).any() for pane in panes):
+        below.append(f"grey: {view.empty}")
+    about, more = view.caption, view.graph
+    return draw_panes(view.title, panes, about=about, below=below, dpi=dpi, cmap=cmap, more=more)
+
+
+def _filled_up(values: FloatArray, shape: Sequence[int]) -> FloatArray:
+    """Values with NaN behind them, up to a shape."""
+    every = np.full(shape, np.nan, np.float32)
+    every[tuple(map(slice, values.shape))] = values
+    return every
 
 
 def _cell_of(panes: Sequence[Pane]) -> tuple[float, float]:

@@ -289,6 +289,16 @@ def footnotes(notes: Sequence[str], width: int) -> Iterator[Text]:
         yield from folded(Text(note, "dim"), width)
 
 
+def titled_listing(
+    title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int, note: str = ""
+) -> Iterator[Text]:
+    """The rows as a listing below a title, and a note on them."""
+    yield from folded(Text(title, "dim"), width)
+    yield Text()
+    yield from listing(columns, rows, width)
+    yield from footnotes([note] if note else [], width)
+
+
 def next_before_and_after(
     capture: Capture, before: NextTokens, after: NextTokens, display: Display
 ) -> Iterator[Text]:

@@ -1,6 +1,6 @@
-"""Every chosen head as a miniature, layers down and heads across: the model at a glance.
+"""Grids: every chosen head as a miniature, values for each head, and the views made of them.
 
-With colour, each character cell is an upper and a lower half in colours of their own;
+With colour, each cell of a miniature is an upper and a lower half in colours of their own;
 without, it is a shade of one weight. Few tokens get whole lines each, as many for every
 query. Where tokens are many, a cell of a miniature stands for a block of weights and shows
 the strongest of them.
@@ -29,7 +29,22 @@ from attnviz.draw.matrix import (
     strongest,
 )
 from attnviz.draw.terminal.around import heading, legend, map_heading
-from attnviz.draw.terminal.cells import color_of, cut, folded, pad, shade_of, widest
+from attnviz.draw.terminal.cells import (
+    color_of,
+    cut,
+    fits,
+    folded,
+    footnotes,
+    listing,
+    next_before_and_after,
+    pad,
+    rows_of,
+    shade_of,
+    signed_style,
+    widest,
+)
+from attnviz.draw.view import Pane, ResultView, Table
+from attnviz.errors import spelled
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import Exhibit, HeadPlace, Orient
 
@@ -261,3 +276,65 @@ def _cell(
         shade = shade_of(abs(share), unicode=display.unicode)
         content = (shade + ("-" if value < 0 and abs(share) >= 0.05 else " ")).ljust(width)
     return Text(content, style(share, display) if display.color else "")
+
+
+# A view: what was done, what was found, maps and a table.
+
+MOST_TOKENS = 60
+"""More columns of a map with an order are not shown."""
+TURNED = 7
+"""Cells that a row of it takes, where it stands as a column."""
+
+
+def show_view(view: ResultView, display: Display) -> Iterator[Text]:
+    """What a terminal shows of a view."""
+    width = display.width
+    lines = "\n".join((f"{view.facts}; {view.done}", *view.about))
+    yield from folded(Text(lines, "dim"), width)
+    yield Text()
+    yield from folded(Text(view.found, "bold"), width) if view.found else ()
+    if view.found and view.table:
+        yield Text()
+    for own in view.maps:
+        if len(view.maps) > 1:
+            yield Text(own.title, "bold")
+        yield from _map(own, view.most, display)
+    yield from _table(view.table, width) if view.table else ()
+    if view.below:
+        yield Text()
+        yield from folded(Text(spelled("\n".join(view.below), display.speller)), width)
+    if view.next_tokens:
+        both = view.next_tokens
+        yield from next_before_and_after(view.first, both.before, both.after, display)
+    yield from footnotes(view.notes, width)
+
+
+def _map(own: Pane, most: float, display: Display) -> Iterator[Text]:
+    """A map and an empty line; with an order, as many of its first rows as have room."""
+    values, down, across, few = own.values, own.down, own.across, ""
+    if own.order is not None:
+        if len(across) > MOST_TOKENS:
+            return
+        margin = min(max(map(len, across)), display.width // 3) + 1
+        shown = own.order[: max(1, (display.width - margin) // TURNED)]
+        values, down = values[shown], [down[i] for i in shown]
+        wider = f"use a wider terminal, or {display.speller('output', 'FILE.png')}"
+        if len(shown) < len(own.order):
+            few = f"the first {len(shown)} of these {len(own.order)} parts: {wider}"
+    if own.turned:
+        values, down, across = values.T, across, down
+    yield from value_grid(values, down, across, most, signed_style, display)
+    yield from folded(Text(few, style="dim"), display.width) if few else ()
+    yield Text()
+
+
+def _table(own: Table, width: int) -> Iterator[Text]:
+    """The table; with its spare columns where they fit, or where nothing does."""
+    heads, rows = rows_of(own.items, own.columns)
+    legend = ""
+    if own.spare:
+        more, wider = rows_of(own.items, [*own.columns, own.spare])
+        if fits(more, wider, width) or not fits(heads, rows, width):
+            heads, rows, legend = more, wider, own.legend
+    yield from listing(heads, rows, width)
+    yield from footnotes([legend] if legend else [], width)

@@ -409,8 +409,8 @@ def _to_see_others(exhibit: Exhibit, speller: Speller) -> str:
     """How to see other links than the strongest."""
     note = f"{speller('least', '0.5')} shows all links of 0.5 or more"
     if not (exhibit.skip or exhibit.dropped) and exhibit.capture.one_sequence:
-        itself, previous = speller("no_self", None), speller("no_previous", None)
-        note += f"; {itself}, {previous} and {speller('drop_sink', None)} hide the usual ones"
+        near, sink = speller("skip", "self,previous"), speller("drop_sink", None)
+        note += f"; {near} and {sink} hide the usual ones"
     return note
 
 

@@ -1,17 +1,41 @@
 """A folder's config.json, with its sizes checked, and its card."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from attnviz.errors import ModelError, UsageError, option
+from attnviz.errors import ModelError, UsageError, option, readable
 from attnviz.models.folder.files import CONFIG, cut, plain_config, read_config, read_object, reason
 from attnviz.records.capture import Kind, ShownKind
-from attnviz.records.heads import ModelCard, Reads, every_head
-from attnviz.records.restore import CARD_SCHEMA, card_from
+from attnviz.records.heads import (
+    LONGEST_NAME,
+    Figure,
+    Head,
+    ModelCard,
+    NamedHead,
+    ReadHead,
+    ReadOut,
+    Reads,
+    every_head,
+)
+from attnviz.records.rows import (
+    ABSENT,
+    MOST_ENTRIES,
+    Field,
+    Fields,
+    JsonObject,
+    at,
+    check,
+    check_lengths,
+    counted,
+    is_count,
+    list_of,
+    read_as,
+)
 
 
 @dataclass(frozen=True)
@@ -371,6 +395,64 @@ def _context(config: Any) -> int:
 # A folder's card.json, as the training writes it.
 
 CARD = "card.json"
+CARD_SCHEMA = 1
+FIGURE = Fields[Figure](
+    "FigureObject",
+    "",
+    (
+        Field("behaviour", str),
+        Field("measure", str),
+        Field("held_out", int | float, "", lambda figure: figure.value),
+        Field("bar", int | float | None),
+        Field("n", int),
+        Field("texts", str, "", lambda figure: figure.texts or ABSENT, optional=True),
+    ),
+)
+CARD_HEAD = Fields[NamedHead](
+    "CardHead",
+    "",
+    (Field("behaviour", str), Field("head", str, "", lambda e: str(e.head)), Field("title", str)),
+)
+READ_HEAD = Fields[ReadHead](
+    "ReadHead",
+    "How often a read-out is right around a head: on the stream before it, what it adds, the sum.",
+    (
+        Field("head", str, "", lambda each: str(each.head)),
+        Field("before", int | float),
+        Field("added", int | float),
+        Field("after", int | float),
+    ),
+)
+READOUT = Fields[ReadOut](
+    "ReadOut",
+    "What linear maps read out of a model's vectors, measured on held-out words.",
+    (
+        Field("name", str),
+        Field("behaviour", str),
+        Field("classes", list[str]),
+        Field("n", int),
+        Field("chance", int | float),
+        Field("token", int | float, "How often that of the token alone is right."),
+        Field("heads", list_of(READ_HEAD)),
+    ),
+)
+MODEL_CARD = Fields[ModelCard](
+    "CardObject",
+    "",
+    (
+        Field("schema", int, "", lambda _: CARD_SCHEMA),
+        Field("name", str),
+        Field("description", str),
+        Field("bos", bool),
+        Field("heads", list_of(CARD_HEAD)),
+        Field("figures", list_of(FIGURE)),
+        Field("loss_limit", int | float | None, "", at("loss_limit", ABSENT), True),
+        Field("chance_cosine", int | float, "", at("chance_cosine", ABSENT), True),
+        Field("retrieval", list[str], "", lambda c: [*map(str, c.retrieval)] or ABSENT, True),
+        Field("stop", list[str], "", lambda c: list(c.stop) or ABSENT, True),
+        Field("readouts", list_of(READOUT), "", lambda c: c.readouts or ABSENT, True),
+    ),
+)
 
 
 def read_card(folder: Path, name: str, heads_per_layer: Sequence[int] | None) -> ModelCard:
@@ -384,7 +466,7 @@ def read_card(folder: Path, name: str, heads_per_layer: Sequence[int] | None) ->
     if schema is True or schema != CARD_SCHEMA:  # another program may use the same file name
         return ModelCard(name, "", bos=False)
     try:
-        card = card_from(raw)
+        card = _card_from(raw)
     except ValueError as error:
         raise ModelError(
             f"the card {str(path)!r} cannot be read ({error})", "write it again or remove it"
@@ -400,3 +482,75 @@ def read_card(folder: Path, name: str, heads_per_layer: Sequence[int] | None) ->
                 "use the card that belongs to this model, or remove it",
             )
     return card
+
+
+def _card_from(written: object) -> ModelCard:
+    """A model's card, as `MODEL_CARD` writes it; its heads may be those of another model."""
+    facts = read_as(MODEL_CARD, written, "card")
+    heads, figures = facts["heads"], facts["figures"]
+    retrieval, stop = facts.get("retrieval", []), facts.get("stop", [])
+    readouts = facts.get("readouts", [])
+    for entries in (heads, figures, retrieval, stop, readouts):
+        check(len(entries) <= MOST_ENTRIES, "the length of a list")
+    for entry in (facts, *heads, *figures):
+        check_lengths(entry)
+    check(all(0 < len(text) <= LONGEST_NAME for text in stop), "stop")
+    return ModelCard(
+        **{name: facts[name] for name in ("name", "description", "bos")},
+        heads=tuple(
+            NamedHead(entry["behaviour"], _head(entry["head"]), entry["title"]) for entry in heads
+        ),
+        figures=tuple(map(_figure, figures)),
+        loss_limit=counted(facts.get("loss_limit"), "loss_limit"),
+        retrieval=tuple(map(_head, retrieval)),
+        stop=tuple(stop),
+        chance_cosine=_share(facts.get("chance_cosine"), "chance_cosine"),
+        readouts=tuple(map(_readout, readouts)),
+    )
+
+
+def _readout(entry: JsonObject) -> ReadOut:
+    classes, heads = entry["classes"], entry["heads"]
+    check(1 < len(classes) == len(set(classes)) <= MOST_ENTRIES, "the classes of a read-out")
+    check(len(heads) <= MOST_ENTRIES and is_count(entry["n"]), "a read-out")
+    check(all(len(each) <= LONGEST_NAME for each in classes), "the classes of a read-out")
+    check_lengths(entry)
+    around = []
+    for each in heads:
+        shares = {name: _share(each[name], name) for name in ("before", "added", "after")}
+        around.append(ReadHead(_head(each["head"]), **shares))
+    return ReadOut(
+        name=readable(entry["name"]),
+        behaviour=entry["behaviour"],
+        classes=tuple(map(readable, classes)),
+        n=entry["n"],
+        chance=_share(entry["chance"], "chance"),
+        token=_share(entry["token"], "token"),
+        heads=tuple(around),
+    )
+
+
+def _share(value: Any, name: str) -> Any:
+    """A number from 0 to 1, or None."""
+    number = counted(value, name)
+    check(number is None or 0 <= number <= 1, name)
+    return number
+
+
+def _head(name: str) -> Head:
+    named = re.fullmatch(r"L([0-9]{1,4})H([0-9]{1,4})", name)
+    if named is None:
+        raise ValueError(f"{readable(name)!r} is no head")
+    return Head(int(named[1]), int(named[2]))
+
+
+def _figure(entry: JsonObject) -> Figure:
+    check(is_count(entry["n"]), "n")
+    return Figure(
+        behaviour=entry["behaviour"],
+        measure=entry["measure"],
+        value=counted(entry["held_out"], "held_out"),
+        bar=counted(entry["bar"], "bar"),
+        n=entry["n"],
+        texts=entry.get("texts", ""),
+    )

@@ -61,7 +61,7 @@ class LastLayer:
     def size(self) -> Tensor:
         """What the heads take is at most as long as this, summed up."""
         taken = (self.weights * self._values.norm(dim=-1)).sum(dim=1)
-        size: Tensor = taken @ self.w_o.flatten(1).norm(dim=1)
+        size: Tensor = taken @ torch.linalg.vector_norm(self.w_o, dim=(1, 2))
         return size
 
     @property

@@ -5,7 +5,8 @@
 - `layers.py`: which module is which layer, and where its projections are
 - `capture.py`: a run whose rows are handed over, proven: times the values, they are the output
 - `model.py`: the engines, a class for what a model can do; `load.py` makes one of a folder
-- `dissecting.py`: every step of one head, and what a layer adds to the stream, by what sums up
-- `intervening.py`: runs with vectors replaced, or links removed
+- `head_parts.py`: every step of one head, and what a layer adds to the stream, by what sums up
+- `interventions.py`: runs with vectors replaced, or links removed
+- `vision.py`, `image_*.py`, `similarity.py`, `speech.py`: what is read beside texts or alone
 - `frozen.py`: a run whose norms and attention are held fixed
 """

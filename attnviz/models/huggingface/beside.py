@@ -15,11 +15,11 @@ from torch import Tensor
 from attnviz.errors import InputError, ModelError, UsageError, option
 from attnviz.models.folder.processors import read_processor
 from attnviz.models.huggingface.attention import forward, language_of, vision_of, watching
+from attnviz.models.huggingface.image_patches import SheetGrid, sheet_grid
+from attnviz.models.huggingface.image_prompts import check_plain, check_same
 from attnviz.models.huggingface.layers import alone
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.pixels import usual_size
-from attnviz.models.huggingface.places import SheetGrid, sheet_grid
-from attnviz.models.huggingface.seeing import check_plain, check_same
 from attnviz.models.huggingface.vision import (
     IDLE,
     OF_TOKENS,

@@ -22,8 +22,8 @@ from attnviz.models.contributing import Writing
 from attnviz.models.engine import ENTRIES, Handover, batches, rows_at_a_time
 from attnviz.models.huggingface.attention import forward, recording, watching
 from attnviz.models.huggingface.call import AttentionCall, Room
+from attnviz.models.huggingface.head_outputs import Writings
 from attnviz.models.huggingface.layers import Layers, unknown
-from attnviz.models.huggingface.writing import Writings
 from attnviz.models.loaded import HeadRows, RowReduction, SomeHeadRows
 from attnviz.records.capture import Consumer, Kind, Wanted
 

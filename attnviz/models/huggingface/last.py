@@ -6,7 +6,7 @@ pass sees that its heads add up to what their projection gave.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from inspect import signature
 from itertools import pairwise
 from typing import Any
@@ -31,8 +31,8 @@ from attnviz.models.huggingface.frozen import (
     output_layer,
     output_of,
 )
+from attnviz.models.huggingface.head_outputs import Writings
 from attnviz.models.huggingface.layers import LayerParts, first_of, is_norm, parts_of, unknown
-from attnviz.models.huggingface.writing import Writings
 from attnviz.records.capture import Wanted
 from attnviz.records.rests import FindRests
 
@@ -41,13 +41,15 @@ from attnviz.records.rests import FindRests
 class LastPlan:
     """Where the last position is recorded: the layers in order, and the norms outside of them.
 
-    `parts`, `added`: of the layers that attend, by number.
+    `parts`, `added`: of the layers that attend, by number. `plain`: which of their modules were
+    found to compute attention plainly.
     """
 
     layers: Sequence[nn.Module]
     parts: Mapping[int, LayerParts]
     added: Mapping[int, AddedBy]
     norms: Sequence[nn.Module]
+    plain: dict[Any, bool] = field(default_factory=dict)
 
 
 _PLANS: WeakKeyDictionary[nn.Module, tuple[Hashable, LastPlan]] = WeakKeyDictionary()
@@ -114,7 +116,8 @@ class LastRecorder:
     """Hooks that keep the last position of each place that the plan names."""
 
     def __init__(self, model: Any, plan: LastPlan, rests: FindRests | None) -> None:
-        self._model, self._plan, self._proven, self._rests = model, plan, ProvenRows(), rests
+        self._model, self._plan, self._rests = model, plan, rests
+        self._proven = ProvenRows(plain=plan.plain)
         self._streams: list[Tensor] = []  # what arrives at each layer, and leaves the last one
         self._rows = dict[nn.Module, Tensor]()  # the outputs of projections
         self._norms = dict[nn.Module, tuple[Tensor, Tensor]]()

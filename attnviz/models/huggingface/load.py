@@ -28,11 +28,9 @@ from attnviz.models.huggingface.attention import forward, reads_images, watching
 from attnviz.models.huggingface.beside import ImageBeside, blank_beside
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import CannotCompute, ProvenRows
-from attnviz.models.huggingface.encoding import ImageEncoder, fitted, reader_of
-from attnviz.models.huggingface.hearing import SpeechModel, SpeechWriter, with_alignment
+from attnviz.models.huggingface.image_encoders import ImageEncoder, fitted, reader_of
 from attnviz.models.huggingface.implicit import ImplicitAttention, implicit_heads, mamba2_modules
 from attnviz.models.huggingface.layers import Layers, agrees
-from attnviz.models.huggingface.matching import ClipSight
 from attnviz.models.huggingface.model import (
     CausalLM,
     HuggingFaceModel,
@@ -44,6 +42,8 @@ from attnviz.models.huggingface.model import (
     VisionSide,
 )
 from attnviz.models.huggingface.pixels import few_patches
+from attnviz.models.huggingface.similarity import ClipSight
+from attnviz.models.huggingface.speech import SpeechModel, SpeechWriter, with_alignment
 from attnviz.models.placement import ANYWHERE, Placement, check_weights, written
 from attnviz.models.tokenizer import TextTokenizer, read_folder, without_tokens
 from attnviz.models.weights import (

@@ -46,9 +46,11 @@ from attnviz.models.huggingface.capture import (
     reduce_windows,
     run_and_capture,
 )
-from attnviz.models.huggingface.dissecting import dissected, output_vectors
 from attnviz.models.huggingface.frozen import freeze_transformers
-from attnviz.models.huggingface.intervening import SitePlace, changed_runs, passing, vectors_at
+from attnviz.models.huggingface.head_outputs import Writings, passed
+from attnviz.models.huggingface.head_parts import dissected, output_vectors
+from attnviz.models.huggingface.image_prompts import see
+from attnviz.models.huggingface.interventions import SitePlace, changed_runs, passing, vectors_at
 from attnviz.models.huggingface.last import last_read
 from attnviz.models.huggingface.layers import (
     Layers,
@@ -60,9 +62,7 @@ from attnviz.models.huggingface.layers import (
     parts_of,
 )
 from attnviz.models.huggingface.paths import patched_paths, slopes
-from attnviz.models.huggingface.seeing import see
 from attnviz.models.huggingface.vision import beside_of, telling
-from attnviz.models.huggingface.writing import Writings, passed
 from attnviz.models.loaded import Ability, LoadedModel, ReadInput, RowReduction
 from attnviz.models.weights import weights_in
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, Wanted

@@ -17,7 +17,7 @@ from attnviz.models.engine import ChangedBatch, batches, taken_vectors
 from attnviz.models.first_order import SitesPassed, first_order
 from attnviz.models.huggingface.attention import corrected, forward, recording
 from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.huggingface.intervening import (
+from attnviz.models.huggingface.interventions import (
     SitePlace,
     edited,
     passing,

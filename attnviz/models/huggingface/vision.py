@@ -20,7 +20,7 @@ from attnviz.models.folder.files import cut
 from attnviz.models.folder.tokenizer import TYPES
 from attnviz.models.huggingface.attention import forward, recording, vision_of
 from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.huggingface.places import Patches, seen_image
+from attnviz.models.huggingface.image_patches import Patches, seen_image
 from attnviz.records.places import RawImage, SeenImage
 
 IDLE = ("attention_mask", "labels")

@@ -14,8 +14,17 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from attnviz.models.attention import Affine, HookPoint, MultiHeadAttention
+from attnviz.models.attention import (
+    Affine,
+    MultiHeadAttention,
+    attention_pattern,
+    attention_scores,
+    merge_heads,
+    split_heads,
+)
 from attnviz.models.folder.config import GPTConfig
+from attnviz.models.frozen.run import Embedded
+from attnviz.models.scratch.decoder import CausalBlock, Decoder
 
 
 class MLP(nn.Module):
@@ -32,12 +41,8 @@ class MLP(nn.Module):
         return narrowed
 
 
-class Block(nn.Module):
-    """One layer: attention, then MLP, each added to the residual stream.
-
-    Hook points (B, n, d): `resid_pre` (before the layer), `attn_out` and `mlp_out` (what is added),
-    `resid_mid` (after attention), `resid_post` (after the layer).
-    """
+class Block(CausalBlock):
+    """One layer: a LayerNorm in front of attention, and one in front of the MLP."""
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
@@ -45,22 +50,46 @@ class Block(nn.Module):
         self.attn = MultiHeadAttention(config.n_embd, config.n_head)
         self.ln_2 = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
         self.mlp = MLP(config.n_embd, config.d_mlp)
-        self.resid_pre, self.resid_mid, self.resid_post = HookPoint(), HookPoint(), HookPoint()
-        self.attn_out, self.mlp_out = HookPoint(), HookPoint()
 
-    def forward(self, x: Tensor, mask: Tensor | None, rows: int | None = None) -> Tensor:
-        x = self.resid_pre(x)  # (B, n, d)
-        attended = self.attn(self.ln_1(x), mask, causal=mask is None, rows=rows)
-        x = self.resid_mid(x + self.attn_out(attended))  # (B, n, d)
-        out: Tensor = self.resid_post(x + self.mlp_out(self.mlp(self.ln_2(x))))  # (B, n, d)
-        return out
+    @property
+    def norm(self) -> nn.Module:
+        return self.ln_1
+
+    def projected(self, normed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        attn = self.attn
+        q, k, v = (split_heads(w(normed), attn.n_head) for w in (attn.w_q, attn.w_k, attn.w_v))
+        return q, k, v
+
+    def weights(self, q: Tensor, k: Tensor, queries: Tensor) -> Tensor:
+        visible = torch.arange(k.size(-2), device=k.device) <= queries.to(k.device)[:, None]
+        return attention_pattern(attention_scores(q, k), visible)
+
+    def written(self, z: Tensor) -> Tensor:
+        attended: Tensor = self.attn.w_o(merge_heads(z))  # (B, n, d)
+        return attended
+
+    def attended(self, x: Tensor, mask: Tensor | None, rows: int | None) -> Tensor:
+        attended: Tensor = self.attn(self.ln_1(x), mask, causal=mask is None, rows=rows)
+        return attended
+
+    def fed(self, x: Tensor) -> Tensor:
+        added: Tensor = self.mlp(self.ln_2(x))  # (B, n, d)
+        return added
+
+    @property
+    def scaling(self) -> float:
+        return 1 / math.sqrt(self.output[0].size(1))
+
+    @property
+    def output(self) -> tuple[Tensor, Tensor | None]:
+        weight, bias = self.attn.w_o.weight.detach(), self.attn.w_o.bias.detach()
+        return weight.view(self.attn.n_head, -1, weight.size(1)), bias
 
 
-class GPT(nn.Module):
-    """Token ids in, next-token logits out.
+class GPT(Decoder):
+    """Token ids in, next-token logits out; the output is tied to the token embedding."""
 
-    Hook points are named as in `h.2.attn.pattern` or `h.0.resid_pre`.
-    """
+    config: GPTConfig
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
@@ -79,48 +108,14 @@ class GPT(nn.Module):
             if name.endswith(("w_o.weight", "c_proj.weight")):
                 nn.init.normal_(parameter, std=0.02 / math.sqrt(2 * self.config.n_layer))
 
-    def forward(
-        self, ids: Tensor, *, mask: Tensor | None = None, positions: Tensor | None = None
-    ) -> Tensor:
-        """Logits (B, n, V) of the token that follows each position; arguments as in `hidden`."""
-        return self.logits(self.ln_f(self.hidden(ids, mask=mask, positions=positions)))
-
-    def hidden(
-        self,
-        ids: Tensor,
-        *,
-        mask: Tensor | None = None,
-        positions: Tensor | None = None,
-        n_layer: int | None = None,
-        rows: int | None = None,
-    ) -> Tensor:
-        """The residual stream (B, n, d) before the last LayerNorm, of ids (B, n).
-
-        `mask`: broadcast to (B, h, n, n), True where a query may attend; None is causal.
-        `positions`: (B, n) or (n); None counts from 0. `n_layer`: how many layers to run, from the
-        first. `rows`: how many queries form a block. None takes all.
-        """
-        x = self.embed(ids, positions)
-        return self.through(x, range(len(self.h[:n_layer])), mask, rows=rows)
-
-    def embed(self, ids: Tensor, positions: Tensor | None = None) -> Tensor:
-        """The input of layer 0 (B, n, d); arguments as in `hidden`."""
+    def embedded(self, ids: Tensor, positions: Tensor | None = None) -> Mapping[Embedded, Tensor]:
         if positions is None:
             positions = torch.arange(ids.size(1), device=ids.device)
-        x: Tensor = self.wte(ids) + self.wpe(positions)
-        return x
+        return {"embedding": self.wte(ids), "position": self.wpe(positions)}
 
-    def through(
-        self, x: Tensor, layers: range, mask: Tensor | None = None, *, rows: int | None = None
-    ) -> Tensor:
-        """The residual stream (B, n, d) after these layers; arguments as in `hidden`."""
-        for layer in layers:
-            x = self.h[layer](x, mask, rows)  # (B, n, d)
-        return x
-
-    def logits(self, normed: Tensor) -> Tensor:
-        """(B, n, d) after the last LayerNorm to (B, n, V); the output is tied to `wte`."""
-        return nn.functional.linear(normed, self.wte.weight)
+    @property
+    def unembedding(self) -> Tensor:
+        return self.wte.weight
 
 
 # GPT-2 keeps W_Q, W_K and W_V side by side in one matrix (`c_attn`); here they are apart, as the

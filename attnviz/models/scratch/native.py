@@ -1,7 +1,7 @@
 """The from-scratch GPT as an engine, with patterns recorded at its hook points, and its folder."""
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -14,14 +14,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from attnviz.models.attention import (
-    Hook,
-    attached,
-    attention_pattern,
-    attention_scores,
-    causal_rows,
-    kept,
-)
+from attnviz.models.attention import Hook, attached, kept
 from attnviz.models.contributing import HeadsWriting
 from attnviz.models.engine import (
     LOGIT_ROWS,
@@ -39,9 +32,10 @@ from attnviz.models.frozen.last import LastRead, last_of
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.loaded import HeadRows, LoadedModel, RowReduction, SomeHeadRows
 from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
+from attnviz.models.scratch.decoder import CausalBlock
 from attnviz.models.scratch.gpt import GPT, from_gpt2, to_gpt2
 from attnviz.models.scratch.paths import paths_native, slopes_native
-from attnviz.models.scratch.runs import freeze_gpt, gpt_record, intervene_native, vectors_of
+from attnviz.models.scratch.runs import freeze_decoder, gpt_record, intervene_native, vectors_of
 from attnviz.models.tokenizer import read_folder
 from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, ModelIdentity, Wanted
@@ -99,7 +93,7 @@ class NativeModel(LoadedModel):
         if wanted.contributions:
             hooks = {}
             for layer in wanted.heads:
-                written = HeadsWriting(self.model.h[layer].attn, handover.hook(layer))
+                written = HeadsWriting(self.model.block(layer).output[0], handover.hook(layer))
                 hooks |= {f"h.{layer}.attn.{p}": getattr(written, p) for p in ("v", "pattern")}
         with attached(self.model, hooks):
             return self._hidden(self._ids(ids), layers)
@@ -111,16 +105,17 @@ class NativeModel(LoadedModel):
 
     def _ids(self, ids: Sequence[int]) -> Tensor:
         """(1, n), on the model's device."""
-        return torch.tensor([list(ids)], device=self.model.wte.weight.device)
+        return torch.tensor([list(ids)], device=self.model.device)
 
     def reduce(self, ids: Tensor, wanted: Wanted, reduction: RowReduction) -> None:
         model, windows, hooks = self._dense, slice(0, len(ids)), dict[str, Hook]()
         for layer, heads in wanted.heads.items():
-            run = _LayerRun(layer, list(heads), windows, reduction, last=layer == wanted.last_layer)
+            last, block = layer == wanted.last_layer, model.block(layer)
+            run = _LayerRun(layer, list(heads), block, windows, reduction, last=last)
             hooks |= {f"h.{layer}.attn.{point}": getattr(run, point) for point in LAYER_POINTS}
         with torch.inference_mode(), attached(model, hooks), suppress(_AllLayersRead):
             rows = rows_at_a_time(ids.size(1), model.config.n_head * len(ids))
-            ids = sent(ids, model.wte.weight.device)
+            ids = sent(ids, model.device)
             model.hidden(ids, n_layer=wanted.last_layer + 1, rows=rows)
 
     @cached_property
@@ -143,7 +138,7 @@ class NativeModel(LoadedModel):
             streams = {names[name]: stream for name, stream in earlier.items()}
             for layer, stream in [*streams.items(), (None, last)]:
                 for part in torch.split(torch.arange(len(wanted)), LOGIT_ROWS):
-                    logits = self.model.logits(self.model.ln_f(stream[part]))  # (rows, V)
+                    logits = self.model.read_out(stream[part])  # (rows, V)
                     consume(LogitRows(layer, wanted[part].numpy(), logits.float().cpu().numpy()))
 
     def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
@@ -153,7 +148,7 @@ class NativeModel(LoadedModel):
         return numbers(torch.stack([streams[name] for name in names]))
 
     def output_vectors(self) -> Tensor:
-        return self.model.wte.weight
+        return self.model.unembedding
 
     def check_contributions(self) -> None:
         """It has projections, and none of its parts is hidden."""
@@ -162,13 +157,14 @@ class NativeModel(LoadedModel):
         norms: list[Tensor] = []
 
         def measure(w_o: Tensor) -> Hook:
-            def keep(v: Tensor) -> None:  # (1, h, n, d_v)
-                norms.append((v[0] @ w_o.view(v.size(1), v.size(3), -1)).norm(dim=-1))
+            def keep(v: Tensor) -> None:  # (1, g, n, d_v)
+                own = v[0].repeat_interleave(len(w_o) // v.size(1), dim=0)
+                norms.append((own @ w_o).norm(dim=-1))
 
             return keep
 
-        blocks: Iterable[tuple[int, Any]] = enumerate(self.model.h)
-        hooks = {f"h.{i}.attn.v": measure(b.attn.w_o.weight) for i, b in blocks}
+        layers = range(len(self.model.h))
+        hooks = {f"h.{i}.attn.v": measure(self.model.block(i).output[0]) for i in layers}
         with torch.inference_mode(), attached(self.model, hooks):
             self._hidden(self._ids(ids))
         return numbers(torch.stack(norms))
@@ -207,10 +203,10 @@ class NativeModel(LoadedModel):
                 stream = self.model.hidden(read, mask=everything, positions=at)  # (1, 1, d)
             else:
                 stream = self._hidden(self._ids(ids))  # (1, n, d)
-            return self.model.logits(self.model.ln_f(stream[0, -1]))
+            return self.model.read_out(stream[0, -1])
 
         written = {
-            layer: HeadsWriting(self.model.h[layer].attn)
+            layer: HeadsWriting(self.model.block(layer).output[0])
             for layer in (wanted.heads if wanted.contributions else ())
         }
 
@@ -228,11 +224,11 @@ class NativeModel(LoadedModel):
     ) -> FloatArray:
         with torch.inference_mode():
             read = torch.cat([self._ids([*ids, *answer[:-1]]) for ids in prompts])
-            stream = self.model.ln_f(self._hidden(read)[:, -len(answer) :])  # (B, m, d)
-            return numbers(log_probability(self.model.logits(stream), self._ids(answer)[0]))
+            stream = self._hidden(read)[:, -len(answer) :]  # (B, m, d)
+            return numbers(log_probability(self.model.read_out(stream), self._ids(answer)[0]))
 
     def freeze(self, ids: Sequence[int]) -> FrozenRun:
-        return freeze_gpt(self.model, self._ids(ids))
+        return freeze_decoder(self.model, self._ids(ids))
 
     def last(self, ids: Sequence[int], rests: FindRests | None = None) -> LastRead:
         if rests is not None:
@@ -261,6 +257,7 @@ class _LayerRun:
 
     layer: int
     heads: list[int]
+    block: CausalBlock
     windows: slice
     reduction: RowReduction
     last: bool
@@ -302,12 +299,12 @@ class _LayerRun:
     def _rows_again(self, window: int, heads: list[int]) -> Iterator[SomeHeadRows]:
         """Each head alone, so that its numbers do not depend on which others are wanted."""
         q, k = (each[window] for each in self._queries_and_keys)
+        group = len(q) // len(k)
         for head in heads:
-            for first in range(0, q.size(1), AGAIN_ROWS):
-                block = slice(first, min(first + AGAIN_ROWS, q.size(1)))
-                scores = attention_scores(q[head, block], k[head, : block.stop])
-                weights = attention_pattern(scores, causal_rows(block, q.device))[None]
-                yield SomeHeadRows(self.layer, [(window, head)], first, weights)
+            for rows in torch.split(torch.arange(q.size(1)), AGAIN_ROWS):
+                seen = k[head // group, : int(rows[-1]) + 1]
+                weights = self.block.weights(q[head, rows], seen, rows)[None]
+                yield SomeHeadRows(self.layer, [(window, head)], int(rows[0]), weights)
 
 
 def _cache(most: int) -> Hook:

@@ -5,22 +5,21 @@ Letters in the shape comments as in `models/engine.py`.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from attnviz.models.attention import Hook, attached, kept, merge_heads, split_heads
+from attnviz.models.attention import Hook, attached, kept
 from attnviz.models.engine import ChangedBatch, batches, numbers, rows_at_a_time, taken_vectors
 from attnviz.models.first_order import SitesPassed, first_order
 from attnviz.models.placement import BATCH_TOKENS
-from attnviz.models.scratch.gpt import GPT
+from attnviz.models.scratch.decoder import CausalBlock, Decoder
 from attnviz.models.scratch.runs import SITE_POINTS, vectors_of
 from attnviz.records.interventions import Interventions, SiteKind
 from attnviz.records.paths import LOGITS, FirstOrder, PathConsumer, Paths, Receiver, SlopeOf
 
 
-def paths_native(model: GPT, ids: Tensor, paths: Paths, consume: PathConsumer) -> None:
+def paths_native(model: Decoder, ids: Tensor, paths: Paths, consume: PathConsumer) -> None:
     """Patch paths over ids (1, n), as `LoadedModel.paths`."""
     n, senders = ids.size(1), paths.senders
     rows = rows_at_a_time(n, model.config.n_head)
@@ -45,7 +44,7 @@ def paths_native(model: GPT, ids: Tensor, paths: Paths, consume: PathConsumer) -
 
 
 def _sent(
-    model: GPT, clean: dict[str, Tensor], batch: ChangedBatch, layer: int, paths: Paths
+    model: Decoder, clean: dict[str, Tensor], batch: ChangedBatch, layer: int, paths: Paths
 ) -> tuple[Tensor, dict[Receiver, Tensor]]:
     """The logits (B, V) after senders of one kind and layer, and what reaches other receivers.
 
@@ -61,7 +60,7 @@ def _sent(
 
     x, arrived = was("residual", layer)[:, at], dict[Receiver, Tensor]()  # (B, n or 1, d)
     for number in range(layer, len(model.h)):
-        block: Any = model.h[number]
+        block = model.block(number)
         here = [to for to in others if to.layer == number]
         reading = [to for to in here if to.head is not None]
         if reading and number > layer:
@@ -69,37 +68,44 @@ def _sent(
         attended = was("attention", number)[:, at]
         if number == layer and (edits := batch.edits("head", layer)):
             z = batch.changed(was("head", layer), edits)[:, :, at]  # (B, h, n or 1, d_v)
-            attended = block.attn.w_o(merge_heads(z))
+            attended = block.written(z)
         x = x + attended
         held, edits = was("mlp", number), batch.edits("mlp", number)
         added = batch.changed(held, edits)[:, at] if edits else held[:, at]
         if Receiver(number) in here or not (edits or paths.mlps == "freeze"):
-            computed = block.mlp(block.ln_2(x))
+            computed = block.fed(x)
             arrived[Receiver(number)] = computed
             added = added if edits or paths.mlps == "freeze" else computed
         x = x + added
-    return model.logits(model.ln_f(x[:, -1])), arrived
+    return model.read_out(x[:, -1]), arrived
 
 
-def _read(block: Any, x: Tensor, receivers: Sequence[Receiver]) -> dict[Receiver, Tensor]:
+def _read(block: CausalBlock, x: Tensor, receivers: Sequence[Receiver]) -> dict[Receiver, Tensor]:
     """Queries, keys or values (B, n, d_k) of heads that read a stream (B, n, d)."""
-    attn, normed = block.attn, block.ln_1(x)
-    letters = {to.letter for to in receivers}
-    made = {a: split_heads(getattr(attn, f"w_{a}")(normed), attn.n_head) for a in letters}
-    return {to: made[to.letter][:, to.head] for to in receivers}
+    made = dict(zip("qkv", block.projected(block.norm(x)), strict=True))
+    n_head = made["q"].size(1)
+    return {
+        to: made[str(to.letter)][:, _row_of(to, made[str(to.letter)], n_head)] for to in receivers
+    }
+
+
+def _row_of(to: Receiver, values: Tensor, n_head: int) -> int:
+    """Where a head's queries, keys or values stand among those of all (B, h or g, n, d_k)."""
+    assert to.head is not None
+    return to.head // (n_head // values.size(1))
 
 
 def _received(
-    model: GPT, clean: dict[str, Tensor], to: Receiver, vectors: Tensor, rows: int
+    model: Decoder, clean: dict[str, Tensor], to: Receiver, vectors: Tensor, rows: int
 ) -> Tensor:
     """The logits (B, V) of the text where a receiver alone gets other vectors (B, n, width)."""
     assert to.layer is not None
 
-    def instead(values: Tensor) -> Tensor:  # (B, h, n, d_k), or (B, n, d)
+    def instead(values: Tensor) -> Tensor:  # (B, h or g, n, d_k), or (B, n, d)
         if to.head is None:
             return vectors
         changed = values.clone()
-        changed[:, to.head] = vectors
+        changed[:, _row_of(to, values, model.config.n_head)] = vectors
         return changed
 
     point = SITE_POINTS["mlp"].format(to.layer)
@@ -110,21 +116,21 @@ def _received(
     with attached(model, hooks):
         layers = range(to.layer, len(model.h))
         stream = model.through(start.expand(len(vectors), -1, -1), layers, rows=rows)
-    return model.logits(model.ln_f(stream[:, -1]))
+    return model.read_out(stream[:, -1])
 
 
-def slopes_native(model: GPT, ids: Sequence[int], slope_of: SlopeOf) -> FirstOrder:
+def slopes_native(model: Decoder, ids: Sequence[int], slope_of: SlopeOf) -> FirstOrder:
     """The first order of patches over a text, as `LoadedModel.first_order`."""
     kinds = {*slope_of.kinds}
     if slope_of.direct:
         kinds |= {(kind, i) for kind in ("head", "mlp") for i in range(len(model.h))}
 
     def last_of(ids: Sequence[int], passed: SitesPassed) -> Tensor:
-        tokens = torch.tensor([list(ids)], device=model.wte.weight.device)
+        tokens = torch.tensor([list(ids)], device=model.device)
         hooks: dict[str, Hook] = {SITE_POINTS[at[0]].format(at[1]): passed.hook(at) for at in kinds}
         with attached(model, hooks):
             stream = model.hidden(tokens, rows=rows_at_a_time(len(ids), model.config.n_head))
-        return model.logits(model.ln_f(stream[0, -1]))
+        return model.read_out(stream[0, -1])
 
     def by_head(values: Tensor, at: tuple[SiteKind, int]) -> Tensor:
         return values[0].transpose(0, 1) if at[0] == "head" else values[0][:, None]

@@ -11,16 +11,13 @@ from operator import itemgetter
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnviz.models.attention import (
     Hook,
     attached,
-    attention_pattern,
-    attention_scores,
     causal_mask,
     kept,
-    split_heads,
 )
 from attnviz.models.engine import (
     LOGIT_ROWS,
@@ -42,6 +39,7 @@ from attnviz.models.frozen.layer import (
 )
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.placement import BATCH_TOKENS
+from attnviz.models.scratch.decoder import CausalBlock, Decoder
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.records.capture import Kind
@@ -198,10 +196,10 @@ FROZEN_POINTS = ("resid_pre", "resid_mid", "attn.q", "attn.k", "attn.v")
 
 
 @dataclass(eq=False)
-class GPTLayer(FrozenLayer):
+class DecoderLayer(FrozenLayer):
     """A block held fixed."""
 
-    block: Any
+    block: CausalBlock
     norm: FrozenNorm
     attention: FrozenAttention
     normed: bool = True
@@ -210,32 +208,31 @@ class GPTLayer(FrozenLayer):
         return x + attended
 
     def asks(self, x: Tensor, *, free: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-        attn, read = self.block.attn, self.block.ln_1(x) if free else self.norm(x)
-        q, k, v = (split_heads(w(read), attn.n_head) for w in (attn.w_q, attn.w_k, attn.w_v))
-        return q, k, v
+        return self.block.projected(self.block.norm(x) if free else self.norm(x))
 
 
-def freeze_gpt(model: GPT, ids: Tensor) -> FrozenRun:
-    """Run a GPT over ids (1, n), and hold the run fixed."""
+def freeze_decoder(model: Decoder, ids: Tensor) -> FrozenRun:
+    """Run a decoder over ids (1, n), and hold the run fixed."""
     n_layer = len(model.h)
     names = [f"h.{layer}.{point}" for layer in range(n_layer) for point in FROZEN_POINTS]
     with torch.no_grad(), kept(model, names, lambda value: value[0]) as seen:
         rows = rows_at_a_time(ids.size(1), model.config.n_head)
         final = model.hidden(ids, rows=rows)[0]  # (n, d)
-        positions = model.wpe.weight.detach()[: ids.size(1)]
-        return FrozenRun(
-            embedded={"embedding": model.wte(ids[0]), "position": positions},
-            constant=torch.zeros_like(final),
-            layers=[_layer(model.h[i], f"h.{i}.", seen) for i in range(n_layer)],
-            streams=[*(seen[f"h.{i}.resid_pre"] for i in range(n_layer)), final],
-            vocabulary=model.wte.weight.detach(),
-            output=FrozenOutput(_norm(model.ln_f, final), model.wte.weight.detach()),
-        )
+        embedded = model.embedded(ids)
+    vocabulary = model.unembedding.detach()
+    return FrozenRun(
+        embedded={kind: part.reshape(final.shape) for kind, part in embedded.items()},
+        constant=torch.zeros_like(final),
+        layers=[_layer(model.block(i), f"h.{i}.", seen) for i in range(n_layer)],
+        streams=[*(seen[f"h.{i}.resid_pre"] for i in range(n_layer)), final],
+        vocabulary=vocabulary,
+        output=FrozenOutput(_norm(model.ln_f, final), vocabulary),
+    )
 
 
-def _layer(block: Any, path: str, seen: dict[str, Tensor]) -> GPTLayer:
+def _layer(block: CausalBlock, path: str, seen: dict[str, Tensor]) -> DecoderLayer:
     q, k, v = (seen[f"{path}attn.{name}"] for name in "qkv")
-    before, w_o = seen[f"{path}resid_pre"], block.attn.w_o
+    before, (w_o, b_o) = seen[f"{path}resid_pre"], block.output
 
     def visible(rows: Tensor) -> Tensor:
         return (torch.arange(len(before)) <= rows[:, None]).to(before.device)
@@ -244,19 +241,20 @@ def _layer(block: Any, path: str, seen: dict[str, Tensor]) -> GPTLayer:
         q=q,
         k=k,
         v=v,
-        pattern=lambda rows: attention_pattern(attention_scores(q[:, rows], k), visible(rows)),
-        scaling=1 / math.sqrt(q.size(2)),
-        w_o=w_o.weight.detach().unflatten(0, (q.size(0), -1)),
-        b_o=w_o.bias.detach(),
+        pattern=lambda rows: block.weights(q[:, rows], k, rows),
+        scaling=block.scaling,
+        w_o=w_o,
+        b_o=b_o,
         attended=seen[f"{path}resid_mid"] - before,
         seen=visible,
     )
-    return GPTLayer(block, _norm(block.ln_1, before), attention)
+    return DecoderLayer(block, _norm(block.norm, before), attention)
 
 
-def _norm(module: Any, x: Tensor) -> FrozenNorm:
+@torch.no_grad()
+def _norm(module: nn.Module, x: Tensor) -> FrozenNorm:
     frozen = frozen_norm(module, x, module(x))
-    assert frozen is not None  # a LayerNorm is one
+    assert frozen is not None  # a norm is one
     return frozen
 
 
@@ -270,7 +268,7 @@ SITE_POINTS: Mapping[SiteKind, str] = {
 
 
 def intervene_native(
-    model: GPT, ids: Tensor, interventions: Interventions, consume: RunConsumer
+    model: Decoder, ids: Tensor, interventions: Interventions, consume: RunConsumer
 ) -> None:
     """Run interventions over ids (1, n), as `LoadedModel.intervene`.
 
@@ -281,7 +279,7 @@ def intervene_native(
     taken = taken_vectors(partial(vectors_of, model), ids[0].tolist(), interventions)
 
     def hand_over(index: int, stream: Tensor) -> None:
-        consume(_result(model, ids[0], index, model.ln_f(stream), interventions))
+        consume(_result(model, ids[0], index, stream, interventions))
 
     first = [min((change.layer for change in each), default=None) for each in every]
     stream = model.embed(ids)  # (1, n, d)
@@ -342,7 +340,7 @@ def _cutting(rows: Mapping[tuple[int, int], Sequence[CutLink]], *, hide: bool = 
 
 
 def vectors_of(
-    model: GPT, source: SourceRun, sites: Collection[Site], mean: bool
+    model: Decoder, source: SourceRun, sites: Collection[Site], mean: bool
 ) -> dict[Site, Tensor]:
     """The vectors of sites in the run of a source, for `taken_vectors`."""
 
@@ -350,7 +348,7 @@ def vectors_of(
         return values[0].mean(dim=-2, keepdim=True) if mean else values[0]
 
     points = {site: SITE_POINTS[site.kind].format(site.layer) for site in sites}
-    ids = torch.tensor([list(source.ids)], device=model.wte.weight.device)
+    ids = torch.tensor([list(source.ids)], device=model.device)
     with kept(model, points.values(), part) as values:
         model.hidden(ids, rows=rows_at_a_time(ids.size(1), model.config.n_head))
     places, vectors = list(source.places), dict[Site, Tensor]()
@@ -361,11 +359,13 @@ def vectors_of(
 
 
 def _result(
-    model: GPT, ids: Tensor, index: int, normed: Tensor, wanted: Interventions
+    model: Decoder, ids: Tensor, index: int, stream: Tensor, wanted: Interventions
 ) -> ChangedRun:
-    """A run, from the output of the last norm (n, d); logits are computed in blocks."""
+    """A run, from the stream behind its last layer (n, d); logits are computed in blocks."""
     parts = torch.split(torch.arange(len(ids) - 1 if wanted.whole else 0), LOGIT_ROWS)
-    followed = [log_probability(model.logits(normed[part]), ids[part + 1]) for part in parts]
+    followed = [log_probability(model.read_out(stream[part]), ids[part + 1]) for part in parts]
     at = wanted.rows
-    rows = None if at is None else numbers(model.logits(normed[at.start : at.stop]))
-    return ChangedRun(index, numbers(torch.cat(followed)), numbers(model.logits(normed[-1])), rows)
+    rows = None if at is None else numbers(model.read_out(stream[at.start : at.stop]))
+    return ChangedRun(
+        index, numbers(torch.cat(followed)), numbers(model.read_out(stream[-1])), rows
+    )

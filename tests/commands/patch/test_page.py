@@ -7,9 +7,9 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import attnviz
-from attnviz.commands.patch.page import page
 from attnviz.commands.patch.record import PatchEffect, PatchReport
-from attnviz.commands.patch.shown import draw
+from attnviz.commands.patch.shown import page, view
+from attnviz.draw.picture.panes import draw_view
 from attnviz.records.capture import Capture
 from attnviz.records.interventions import Site, SiteKind
 from attnviz.records.metrics import Estimate
@@ -102,7 +102,7 @@ def test_a_page_refers_to_nothing_outside_and_runs_nothing() -> None:
 
 def test_a_picture_names_both_tokens_and_cuts_a_long_name() -> None:
     long = "x" * 60
-    figure = draw(report(words=("a", "blue", long))).figure
+    figure = draw_view(view(report(words=("a", "blue", long)))).figure
     (axes,) = (axes for axes in figure.axes if axes.get_title(loc="left"))
     names = [label.get_text() for label in axes.get_xticklabels()]
     assert names == ["a", "blue ← red", "x" * 23 + "…"]
@@ -112,7 +112,7 @@ def test_a_picture_names_both_tokens_and_cuts_a_long_name() -> None:
 
 def test_many_positions_keep_rows_that_can_be_seen() -> None:
     words = tuple(f"w{i}" for i in range(60))
-    figure = draw(report(words=words)).figure
+    figure = draw_view(view(report(words=words))).figure
     (axes,) = (axes for axes in figure.axes if axes.get_title(loc="left"))
     box = axes.get_window_extent()
     dpi = figure.get_dpi()

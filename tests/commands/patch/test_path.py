@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import attnviz
+from attnviz.commands.patch.shown import view
 from tests.conftest import Run
 from tests.reading import on_one_line, rows_in
 
@@ -150,6 +151,12 @@ def test_a_narrow_table_leaves_out_the_changes_of_both_tokens_first(run: Run, pa
     assert " share  ± s.e.  change (logits)" in shown(80)
     assert "log p" not in shown(80)
     assert "log p answer: " in shown(40)
+
+
+@pytest.mark.parametrize("to", [["L4H0", "logits"], ["logits", "L4H0"]])
+def test_receivers_share_the_scale_of_the_largest_change(to: list[str]) -> None:
+    shown = view(attnviz.patch(BLUE, RED, to=to, **ASKED).record)
+    assert shown.most == max(np.nanmax(np.abs(each.values)) for each in shown.maps)
 
 
 def test_a_page_and_a_picture_have_a_map_for_each_receiver(run: Run, tmp_path: Path) -> None:

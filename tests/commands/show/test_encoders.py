@@ -18,7 +18,7 @@ from attnviz.records.capture import Capture, FloatArray, LayerPattern
 from attnviz.records.heads import Head
 from tests.conftest import Run, slow
 from tests.vision.encoders import encoder
-from tests.vision.test_places import noise
+from tests.vision.test_image_patches import noise
 
 REGISTERS = [f"[register {n}]" for n in range(1, 5)]
 

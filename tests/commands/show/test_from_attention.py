@@ -122,7 +122,7 @@ def test_one_step_is_the_row_of_the_token_that_it_read(gpt2_folder: Path) -> Non
     assert "new" not in told
     own = capture.links(heads="L1H1")
     assert sorted(link.key.label for link in own) == names
-    without = capture.to_columns(heads="L1H1", no_self=True)
+    without = capture.to_columns(heads="L1H1", skip="self")
     assert sorted(without["key_token"]) == names[:-1]
 
 

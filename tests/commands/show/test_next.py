@@ -11,6 +11,7 @@ import torch
 
 import attnviz
 from attnviz.draw.headlines import next_said
+from attnviz.inputs.restore import CAPTURE, capture_from, facts_from
 from attnviz.kit import prepare
 from attnviz.kit.choose import bringing_choice
 from attnviz.models.scratch.gpt import GPT
@@ -18,7 +19,6 @@ from attnviz.models.scratch.native import save_checkpoint
 from attnviz.records.capture import RESTS, VALUE_NORMS
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head
-from attnviz.records.restore import CAPTURE, capture_from, facts_from
 from attnviz.records.rests import rests_in
 from tests.commands.heads.test_retrieval import WORDS, planted, saved
 from tests.conftest import Run, bytes_tokenizer
@@ -58,7 +58,12 @@ def test_the_same_head_is_chosen_where_patterns_are_too_large_to_keep(
 ) -> None:
     whole = attnviz.show(COPIED, folder).record
     monkeypatch.setattr(prepare, "SMALL", 0)
+    model: Any = attnviz.load_model(folder)
+    kind, runs = type(model._loaded), list[Any]()
+    measure = kind.value_norms
+    monkeypatch.setattr(kind, "value_norms", lambda *given: runs.append(1) or measure(*given))
     long = attnviz.show(COPIED, folder).record
+    assert len(runs) == 1
     assert long.choice == whole.choice
     assert long.capture.brings == whole.capture.brings
     np.testing.assert_array_equal(long.capture.extras[RESTS], whole.capture.extras[RESTS])
@@ -145,10 +150,10 @@ def test_scores_of_the_chosen_head_keep_its_rests_and_what_comes_next(
 def test_what_comes_next_in_a_file_is_checked(folder: str, change: dict[str, Any]) -> None:
     record = attnviz.capture(COPIED, folder).record
     facts: Any = json.loads(json.dumps(CAPTURE.row(record)))
-    assert capture_from(facts_from(facts)).brings == record.brings
+    assert capture_from(facts_from(facts, "it")).brings == record.brings
     facts["brings"] = {**facts["brings"], **change}
     with pytest.raises(ValueError, match=r"cannot be right|is no"):
-        capture_from(facts_from(facts))
+        capture_from(facts_from(facts, "it"))
 
 
 def test_a_row_is_not_told_first_for_where_that_of_another_line_stood(
@@ -161,6 +166,18 @@ def test_a_row_is_not_told_first_for_where_that_of_another_line_stood(
     second = json.loads(out[first[1] :])
     assert first[0]["finding"]["links"][0]["query"] == 13
     assert second["finding"]["links"][0]["query"] != 13
+
+
+def test_each_line_says_what_comes_next_though_its_head_is_that_of_the_first(
+    run: Run, folder: str
+) -> None:
+    first, second = run(
+        "show", "--lines", "-m", folder, stdin=f"{COPIED}\nZk7 abZk\n".encode()
+    ).out.split("line 2")
+    assert 'next: "9" ' in first
+    assert 'next: "7" ' in second
+    assert "k#2 → 7 +" in second
+    assert "chosen on line 1" in second
 
 
 def test_lengths_of_values_are_measured_once(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:

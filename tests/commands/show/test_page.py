@@ -68,7 +68,7 @@ def levels(written: str, head: int) -> np.ndarray:
         ({"heads": "L3H2,L1H0"}, "L1H0, L3H2"),
         ({"layers": "0-2", "heads": "all"}, "12 of 20 heads"),
         ({"heads": "all", "reduce": "mean"}, "mean"),
-        ({"heads": "all", "reduce": "mean", "over": "heads"}, "L0 mean to L4 mean"),
+        ({"heads": "all", "reduce": "mean:heads"}, "L0 mean to L4 mean"),
     ],
 )
 def test_a_page_is_headed_by_what_it_holds(

@@ -11,7 +11,7 @@ import pytest
 import attnviz
 from attnviz.commands.show import page as show_page
 from attnviz.commands.show import run as show_run
-from attnviz.errors import ExitStatus
+from attnviz.errors import ExitStatus, UsageError
 from attnviz.kit.prepare import Prepared
 from tests.conftest import Run
 from tests.reading import on_one_line, rows_in
@@ -82,20 +82,60 @@ def test_heads_are_chosen_by_layer_and_number(run: Run, model: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("over", "names"),
+    ("reduce", "names"),
     [
-        ("heads", ["L0 mean", "L1 mean"]),
-        ("layers", ["H0 mean", "H1 mean", "H2 mean"]),
-        ("all", ["mean"]),
+        ("mean:heads", ["L0 mean", "L1 mean"]),
+        ("max:layers", ["H0 max", "H1 max", "H2 max"]),
+        ("mean", ["mean"]),
     ],
 )
 def test_heads_are_reduced_over_what_is_asked(
-    run: Run, model: str, over: str, names: list[str]
+    run: Run, model: str, reduce: str, names: list[str]
 ) -> None:
-    shown = json.loads(run("show", TEXT, "--reduce", "mean", "--over", over, "-f", "json").out)
+    shown = json.loads(run("show", TEXT, "--reduce", reduce, "-f", "json").out)
     assert [head["name"] for head in shown["heads"]] == names
     for pattern in shown["patterns"]:
-        np.testing.assert_allclose(np.sum(pattern, axis=1), 1, atol=1e-5)
+        assert reduce.startswith("max") or np.sum(pattern, axis=1) == pytest.approx(1, abs=1e-5)
+
+
+EARLIER = [
+    # as the version before spelled it, as it is spelled now
+    (["--reduce", "mean", "--over", "heads"], ["--reduce", "mean:heads"]),
+    (["--reduce", "max", "--over", "all"], ["--reduce", "max"]),
+    (["--no-self"], ["--skip", "self"]),
+    (["--no-previous", "--skip", "self"], ["--skip", "self,previous"]),
+]
+
+
+@pytest.mark.parametrize(("earlier", "now"), EARLIER)
+def test_an_option_of_the_version_before_is_taken_and_says_its_new_name(
+    run: Run, model: str, earlier: list[str], now: list[str]
+) -> None:
+    old, new = (run("show", TEXT, "-f", "jsonl", *given) for given in (earlier, now))
+    assert (old.out, new.err) == (new.out, "")
+    assert old.err.count("goes with the next version; write --") == 1
+
+
+def test_help_lists_no_option_of_the_version_before(run: Run) -> None:
+    listed = run("show", "--help-all").out.split()
+    assert "--skip" in listed
+    assert not {"--over", "--no-self", "--no-previous"} & {*listed}
+
+
+def test_python_takes_the_arguments_of_the_version_before_with_a_warning() -> None:
+    for earlier, now in (
+        ({"reduce": "mean", "over": "layers"}, {"reduce": "mean:layers"}),
+        ({"no_self": True, "no_previous": True}, {"skip": "self,previous"}),
+    ):
+        with pytest.warns(FutureWarning, match="goes with the next version; write "):
+            old = attnviz.show(TEXT, heads="all", **earlier)
+        new = attnviz.show(TEXT, heads="all", **now)
+        assert old.to_columns()["weight"].tolist() == new.to_columns()["weight"].tolist()
+    with (
+        pytest.warns(FutureWarning),
+        pytest.raises(UsageError, match=r"over needs reduce; add reduce='mean'"),
+    ):
+        attnviz.show(TEXT, over="heads")
 
 
 def test_a_reduction_is_the_formula_on_the_heads(run: Run, model: str) -> None:

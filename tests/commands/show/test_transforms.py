@@ -71,14 +71,12 @@ def test_the_rollout_has_one_map_the_last_layers_or_those_asked_for(run: Run) ->
 
 
 def test_links_to_itself_and_to_the_token_before_are_left_out(run: Run) -> None:
-    rows = rows_in(
-        run("show", TEXT, "--head", "all", "--no-self", "--no-previous", "-f", "jsonl").out
-    )
+    rows = rows_in(run("show", TEXT, "--head", "all", "--skip", "self,previous", "-f", "jsonl").out)
     assert rows
     assert all(link["query"] - link["key"] > 1 for link in rows)
-    shown = run("show", TEXT, "--head", "L1H0", "--no-self", "--no-previous").out
+    shown = run("show", TEXT, "--head", "L1H0", "--skip", "self,previous").out
     assert "2 rows have no link but to itself or to the token before it" in shown
-    told = json.loads(run("show", TEXT, "--head", "L1H0", "--no-self", "-f", "json").out)
+    told = json.loads(run("show", TEXT, "--head", "L1H0", "--skip", "self", "-f", "json").out)
     assert told["skip_distances"] == [0]
     assert told["patterns"][0][3][3] is None
 
@@ -98,7 +96,7 @@ LINE = re.compile(r"(L\dH\d)  +(\S+) → (.*)")
 
 
 def test_the_strongest_links_of_all_heads_as_lines(run: Run) -> None:
-    arguments = ("show", TEXT, "--head", "all", "--no-self", "--drop-sink")
+    arguments = ("show", TEXT, "--head", "all", "--skip", "self", "--drop-sink")
     shown = run(*arguments, "--view", "links", "--width", "100").out
     lines = [LINE.fullmatch(line) for line in shown.splitlines()]
     found = [(m[1], m[2], key.rsplit(" ", 1)) for m in lines if m for key in m[3].split(", ")]
@@ -108,7 +106,7 @@ def test_the_strongest_links_of_all_heads_as_lines(run: Run) -> None:
     }
     for head, query, (key, weight) in found:
         assert float(weight) == pytest.approx(rows[head, query, key], abs=0.0051)
-    plain = rows_in(run("show", TEXT, "--head", "all", "--no-self", "-f", "jsonl").out)
+    plain = rows_in(run("show", TEXT, "--head", "all", "--skip", "self", "-f", "jsonl").out)
     by_query = defaultdict(float)  # before rows were rescaled, of keys that are no rest
     for link in plain:
         name = (f"L{link['layer']}H{link['head']}", link["query_token"])
@@ -177,7 +175,8 @@ def test_without_filters_the_links_of_every_text_are_left_out_and_counted(
 
 
 @pytest.mark.parametrize(
-    "filters", [["--top", "2"], ["--min", "0.1"], ["--no-self"], ["--drop-sink"], ["--key", "a"]]
+    "filters",
+    [["--top", "2"], ["--min", "0.1"], ["--skip", "self"], ["--drop-sink"], ["--key", "a"]],
 )
 def test_a_filter_of_links_is_taken_at_its_word(run: Run, filters: list[str]) -> None:
     assert "left out, of" not in run("show", TEXT, "--view", "links", *filters).out
@@ -397,7 +396,7 @@ def test_the_tokens_of_an_answer_are_apart_from_where_they_stand() -> None:
     """Its rows are counted behind the prompt: the key before each is the one that was read."""
     answer = attnviz.generate("a fluffy blue creature roamed the", max_new_tokens=3).capture
     prompt = len(answer.key_tokens) - len(answer.tokens)
-    shown = answer.show(no_previous=True, chars=False).to_columns()
+    shown = answer.show(skip="previous", chars=False).to_columns()
     found = set(zip(shown["query"].tolist(), shown["key"].tolist(), strict=True))
     seen = {(row, key) for row in range(3) for key in range(prompt + row)}
     assert found == seen

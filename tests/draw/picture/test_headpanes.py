@@ -9,10 +9,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
 
-from attnviz.commands.ablate import shown as ablate_shown
 from attnviz.commands.ablate.record import AblationReport
+from attnviz.commands.ablate.shown import view
 from attnviz.commands.heads import rows as heads_rows
 from attnviz.draw.picture.frame import BOX
+from attnviz.draw.picture.panes import draw_view
 from attnviz.records.heads import Head
 from attnviz.records.interventions import Effect
 from attnviz.records.metrics import METRICS, Estimate, HeadMetrics, HeadReport, Role
@@ -90,7 +91,7 @@ def test_an_ablation_says_on_what_text_and_has_a_colour_bar_around_zero() -> Non
     ]
     capture = make_capture("a blue whale")
     made = AblationReport(capture, "zero", -2.0, 2, effects)
-    figure = ablate_shown.draw(made).figure
+    figure = draw_view(view(made)).figure
     assert "A head's output replaced by 0" in said(figure)
     assert "mean log-probability of the 2 tokens that followed: -2.000 nats" in said(figure)
     assert "tiny, 3 tokens without BOS: “a blue whale”" in said(figure)

@@ -20,7 +20,7 @@ from transformers.pytorch_utils import Conv1D
 
 import attnviz
 from attnviz.errors import ModelError
-from attnviz.models.frozen.circuits import copying, weights_of
+from attnviz.models.frozen.qk_ov import copying, weights_of
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.records.heads import Head
 from tests.architectures import engine_of

@@ -18,7 +18,7 @@ from attnviz.draw.matrix import by_head
 from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import sheet, write_line
 from attnviz.draw.picture.paint import EMPTY, draw_bar
-from attnviz.draw.terminal.cells import Column, folded, listing
+from attnviz.draw.terminal.cells import Column, folded, footnotes, listing
 from attnviz.errors import ModelError, UsageError, readable
 from attnviz.kit.result import Form, Result
 from attnviz.records.capture import FloatArray
@@ -43,7 +43,7 @@ def circuits_of(model: "LoadedModel") -> Circuits:
         UsageError: the model has no one residual stream.
         ModelError: this architecture cannot be taken apart, or has nothing of it.
     """
-    from attnviz.models.frozen.circuits import compositions, copying, weights_of
+    from attnviz.models.frozen.qk_ov import compositions, copying, weights_of
 
     if model.reads != "text":
         raise UsageError(
@@ -199,8 +199,7 @@ def _render(circuits: Circuits, display: Display, top: int) -> Iterator[Text]:
         yield from listing(columns, pairs, display.width)
         if "query" not in circuits.composed:
             conventions.append(ROTARY)
-    yield Text()
-    yield from folded(Text("; ".join(conventions), "dim"), display.width)
+    yield from footnotes(["; ".join(conventions)], display.width)
 
 
 ROTARY = "positions turn queries and keys here (rotary), so only values are compared"

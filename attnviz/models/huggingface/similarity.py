@@ -22,9 +22,9 @@ from attnviz.models.engine import numbers
 from attnviz.models.huggingface.attention import forward, hooked
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import ProvenRows
-from attnviz.models.huggingface.encoding import ImageEncoder
+from attnviz.models.huggingface.head_outputs import Writings
+from attnviz.models.huggingface.image_encoders import ImageEncoder
 from attnviz.models.huggingface.vision import check_fits
-from attnviz.models.huggingface.writing import Writings
 from attnviz.models.loaded import ReadInput
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.records.capture import Consumer, PatternBlock, Wanted

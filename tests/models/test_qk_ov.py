@@ -10,13 +10,13 @@ import pytest
 import torch
 import transformers
 
-from attnviz.commands.heads.circuits import circuits_of
+from attnviz.commands.heads.qk_ov import circuits_of
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import GPTConfig
-from attnviz.models.frozen.circuits import compositions, copying, weights_of
+from attnviz.models.frozen.qk_ov import compositions, copying, weights_of
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.scratch.gpt import GPT
-from attnviz.models.scratch.runs import freeze_gpt
+from attnviz.models.scratch.runs import freeze_decoder
 from attnviz.records.heads import Head
 from attnviz.records.parts import Through
 from tests.architectures import named
@@ -31,7 +31,7 @@ ONE = torch.tensor([[3]])
 def test_copying_is_that_of_the_whole_circuit_over_the_vocabulary() -> None:
     """W_E·W_V·W_O·W_U with both norms' weights, and without what is the same for all tokens."""
     model = small_gpt()
-    run = freeze_gpt(model, ONE)
+    run = freeze_decoder(model, ONE)
     found = {each.head: each for each in copying(run, weights_of(run))}
     wte = model.wte.weight.detach()
     centred = torch.eye(12).double() - 1 / 12
@@ -53,7 +53,7 @@ def test_copying_is_that_of_the_whole_circuit_over_the_vocabulary() -> None:
 @pytest.mark.parametrize("through", ["query", "key", "value"])
 def test_composition_is_the_norm_of_the_product(through: Through) -> None:
     model = small_gpt()
-    heads = weights_of(freeze_gpt(model, ONE))
+    heads = weights_of(freeze_decoder(model, ONE))
     scores, expected = compositions(heads, through)
     names = list(heads)
     for i, writer in enumerate(names):
@@ -99,7 +99,7 @@ def test_where_positions_turn_queries_and_keys_only_values_are_compared() -> Non
     assert run.rotary
     scores, _ = compositions(weights_of(run), "value")
     assert np.isfinite(scores[:4, 4:]).all()
-    assert not freeze_gpt(small_gpt(), ONE).rotary
+    assert not freeze_decoder(small_gpt(), ONE).rotary
 
 
 def test_a_norm_behind_the_output_projection_is_part_of_a_circuit() -> None:
@@ -155,7 +155,7 @@ def test_a_circuit_that_is_0_but_for_rounding_has_no_score(
     with torch.no_grad():
         model.h[0].ln_1.weight.fill_(1)
         nothing(model.h[0].attn)
-    run = freeze_gpt(model, ONE)
+    run = freeze_decoder(model, ONE)
     heads = weights_of(run)
     zero, *others = copying(run, heads)
     assert np.isnan([zero.eigenvalues, zero.top]).all()

@@ -22,11 +22,11 @@ from attnviz.models.engine import (
     rows_at_a_time,
     taken_vectors,
 )
-from attnviz.models.huggingface.added import ENOUGH, what_is_added
 from attnviz.models.huggingface.attention import corrected, forward, hooked
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import fits
-from attnviz.models.huggingface.dissecting import Seen
+from attnviz.models.huggingface.head_parts import Seen
+from attnviz.models.huggingface.layer_outputs import ENOUGH, what_is_added
 from attnviz.models.huggingface.layers import (
     LayerParts,
     Layers,

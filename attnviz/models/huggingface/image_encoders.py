@@ -19,9 +19,9 @@ from attnviz.errors import ModelError
 from attnviz.models.folder.processors import RESIZED, TORCHVISION, class_of_images, read_processor
 from attnviz.models.folder.reading import reads_of
 from attnviz.models.huggingface.attention import attention_modules, forward, hooked
+from attnviz.models.huggingface.image_patches import Patches, sheet_grid
 from attnviz.models.huggingface.model import SelfAttending
 from attnviz.models.huggingface.pixels import pixels_of
-from attnviz.models.huggingface.places import Patches, sheet_grid
 from attnviz.models.huggingface.vision import one_image, processing, typed
 from attnviz.models.loaded import ReadInput
 from attnviz.records.capture import FloatArray

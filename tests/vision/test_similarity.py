@@ -25,7 +25,7 @@ from attnviz.records.places import RawImage
 from attnviz.records.transforms import Additions
 from tests.conftest import Run
 from tests.vision.encoders import encoder, make_towers
-from tests.vision.test_places import noise
+from tests.vision.test_image_patches import noise
 
 TEXT = "a red circle"
 

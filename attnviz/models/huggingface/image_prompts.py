@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from attnviz.errors import IdleOption, InputError, ModelError, option
 from attnviz.models.chat import Rendered, read_template, rendered
 from attnviz.models.folder.processors import read_processor
-from attnviz.models.huggingface.places import sheet_grid
+from attnviz.models.huggingface.image_patches import sheet_grid
 from attnviz.models.huggingface.vision import (
     ImageInputs,
     looks_ahead,

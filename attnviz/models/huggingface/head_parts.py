@@ -1,7 +1,7 @@
 """One head of a transformers model, taken apart: its projections, and what flows through them.
 
 Architectures call the same things by different names. Here they are recognised by their role: the
-projections as in `layers.py`, the additions to the residual stream as in `added.py`.
+projections as in `layers.py`, the additions to the residual stream as in `layer_outputs.py`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,10 +15,10 @@ from torch.utils.hooks import RemovableHandle
 
 from attnviz.errors import ModelError
 from attnviz.models.engine import RecordedHead, present
-from attnviz.models.huggingface.added import Added, what_is_added
 from attnviz.models.huggingface.attention import forward, hooked, recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import ProvenRows
+from attnviz.models.huggingface.layer_outputs import Added, what_is_added
 from attnviz.models.huggingface.layers import (
     NEAR,
     LayerParts,

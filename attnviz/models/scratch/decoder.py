@@ -1,0 +1,166 @@
+"""What all decoders from scratch have in common: the contract of their sites.
+
+    ids ─► embedded ─► blocks ─► ln_f ─► logits
+
+A model says how its blocks compute; captures, interventions, paths and frozen runs are written
+once, on the hook points and the functions that are named here (`native.py`, `runs.py`,
+`paths.py`). Letters in the shape comments:
+
+    B batch   n tokens   d d_model   h heads   g heads of keys and values   V vocabulary
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from attnviz.models.attention import HookPoint
+from attnviz.models.frozen.run import Embedded
+
+
+class Sizes(Protocol):
+    """The sizes of a decoder that runs ask for."""
+
+    @property
+    def n_layer(self) -> int: ...
+    @property
+    def n_head(self) -> int: ...
+    @property
+    def n_embd(self) -> int: ...
+    @property
+    def d_mlp(self) -> int: ...
+    @property
+    def heads_per_layer(self) -> tuple[int, ...]: ...
+
+
+class CausalBlock(nn.Module, ABC):
+    """One layer: attention, then MLP, each added to the residual stream.
+
+    Hook points (B, n, d): `resid_pre` (before the layer), `attn_out` and `mlp_out` (what is added),
+    `resid_mid` (after attention), `resid_post` (after the layer). Its attention `attn` has the hook
+    points q (B, h, n, d_k), k and v (B, g, n, d_k), scores, pattern and z.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.resid_pre, self.resid_mid, self.resid_post = HookPoint(), HookPoint(), HookPoint()
+        self.attn_out, self.mlp_out = HookPoint(), HookPoint()
+
+    def forward(self, x: Tensor, mask: Tensor | None, rows: int | None = None) -> Tensor:
+        x = self.resid_pre(x)  # (B, n, d)
+        x = self.resid_mid(x + self.attn_out(self.attended(x, mask, rows)))  # (B, n, d)
+        out: Tensor = self.resid_post(x + self.mlp_out(self.fed(x)))  # (B, n, d)
+        return out
+
+    @property
+    @abstractmethod
+    def norm(self) -> nn.Module:
+        """What stands between the stream and its attention."""
+
+    @abstractmethod
+    def projected(self, normed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Queries (B, h, n, d_k), keys and values (B, g, n, d_k) of `normed` (B, n, d)."""
+
+    @abstractmethod
+    def weights(self, q: Tensor, k: Tensor, queries: Tensor) -> Tensor:
+        """The pattern (..., rows, m) of query rows (..., rows, d_k) at these positions (rows).
+
+        `k`: of the first m keys (..., m, d_k), one for each query head.
+        """
+
+    @abstractmethod
+    def written(self, z: Tensor) -> Tensor:
+        """What the attention adds to the stream (B, n, d) for its heads' results (B, h, n, d_v)."""
+
+    @abstractmethod
+    def attended(self, x: Tensor, mask: Tensor | None, rows: int | None) -> Tensor:
+        """What the attention adds to a stream (B, n, d), past its hook points."""
+
+    @abstractmethod
+    def fed(self, x: Tensor) -> Tensor:
+        """What the MLP adds to a stream (B, n, d)."""
+
+    @property
+    @abstractmethod
+    def scaling(self) -> float:
+        """The factor on the products of queries and keys."""
+
+    @property
+    @abstractmethod
+    def output(self) -> tuple[Tensor, Tensor | None]:
+        """The output projection: W_O (h, d_v, d), and its bias (d)."""
+
+
+class Decoder(nn.Module, ABC):
+    """Token ids in, next-token logits out: blocks `h` around a stream, and a last norm `ln_f`.
+
+    Hook points are named as in `h.2.attn.pattern` or `h.0.resid_pre`.
+    """
+
+    config: Sizes
+    h: nn.ModuleList
+    ln_f: nn.Module
+
+    @abstractmethod
+    def embedded(self, ids: Tensor, positions: Tensor | None = None) -> Mapping[Embedded, Tensor]:
+        """What is added up to the input of layer 0: parts (B or 1, n, d); arguments as `hidden`."""
+
+    @property
+    @abstractmethod
+    def unembedding(self) -> Tensor:
+        """The output matrix (V, d)."""
+
+    @property
+    def device(self) -> torch.device:
+        return self.unembedding.device
+
+    def block(self, layer: int) -> Any:
+        """A layer, a `CausalBlock`."""
+        return self.h[layer]
+
+    def forward(
+        self, ids: Tensor, *, mask: Tensor | None = None, positions: Tensor | None = None
+    ) -> Tensor:
+        """Logits (B, n, V) of the token that follows each position; arguments as in `hidden`."""
+        return self.read_out(self.hidden(ids, mask=mask, positions=positions))
+
+    def hidden(
+        self,
+        ids: Tensor,
+        *,
+        mask: Tensor | None = None,
+        positions: Tensor | None = None,
+        n_layer: int | None = None,
+        rows: int | None = None,
+    ) -> Tensor:
+        """The residual stream (B, n, d) before the last norm, of ids (B, n).
+
+        `mask`: broadcast to (B, h, n, n), True where a query may attend; None is causal.
+        `positions`: (B, n) or (n); None counts from 0. `n_layer`: how many layers to run, from the
+        first. `rows`: how many queries form a block. None takes all.
+        """
+        x = self.embed(ids, positions)
+        return self.through(x, range(len(self.h[:n_layer])), mask, rows=rows)
+
+    def embed(self, ids: Tensor, positions: Tensor | None = None) -> Tensor:
+        """The input of layer 0 (B, n, d); arguments as in `hidden`."""
+        first, *more = self.embedded(ids, positions).values()
+        return sum(more, start=first)
+
+    def through(
+        self, x: Tensor, layers: range, mask: Tensor | None = None, *, rows: int | None = None
+    ) -> Tensor:
+        """The residual stream (B, n, d) after these layers; arguments as in `hidden`."""
+        for layer in layers:
+            x = self.h[layer](x, mask, rows)  # (B, n, d)
+        return x
+
+    def logits(self, normed: Tensor) -> Tensor:
+        """(..., V) of what the last norm gives (..., d)."""
+        return nn.functional.linear(normed, self.unembedding)
+
+    def read_out(self, stream: Tensor) -> Tensor:
+        """The logits (..., V) of a stream (..., d) behind the last layer."""
+        return self.logits(self.ln_f(stream))
