@@ -28,10 +28,12 @@ from attnviz.cli import main
 from attnviz.console import Environment
 from attnviz.errors import ExitStatus
 from attnviz.inputs.text import Stdin
-from attnviz.kit import prepare
+from attnviz.kit import prepare, values
 from attnviz.kit.session import Session
 from attnviz.models import chat, rendering
+from attnviz.models.catalog import Source
 from attnviz.models.folder.config import GPTConfig
+from attnviz.models.loaded import LoadedModel
 from attnviz.models.placement import BUNDLED
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.native import save_checkpoint
@@ -81,11 +83,16 @@ KEPT = {*BUNDLED}
 
 @pytest.fixture(scope="session", autouse=True)
 def _models_that_stay_are_loaded_once() -> Iterator[None]:
-    """For the command line, which leaves them as they were; to load one takes longer than to run it
-    on a short text. Python's `load_model` is another name of the same function."""
+    """For commands and functions that are given a name: they leave the model as it was, and to load
+    one takes longer than to run it on a short text. What `attnviz.load_model` returns is new."""
     read, kept = prepare.load_model, functools.cache(prepare.load_model)
+
+    def load(at: Source) -> LoadedModel:
+        return (kept if at.name in KEPT else read)(at)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prepare, "load_model", lambda at: (kept if at.name in KEPT else read)(at))
+        patch.setattr(prepare, "load_model", load)
+        patch.setattr(values, "run_load_model", load)
         yield
 
 
