@@ -53,7 +53,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-MANY, FEW = "sample_texts/colors.jsonl", 24
+MANY, FEW = "sample_texts/colors.jsonl", 8
 """A file of which some lines do: only the numbers differ, and all 200 would take minutes."""
 Printed = Callable[[str], tuple[tuple[str, ...], tuple[str, ...]]]
 PIPED = re.compile(
