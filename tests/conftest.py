@@ -3,6 +3,7 @@
 import functools
 import gc
 import io
+import logging
 import multiprocessing
 import os
 import shutil
@@ -173,6 +174,17 @@ class Terminal(io.TextIOWrapper):
 
     def isatty(self) -> bool:
         return True
+
+
+@pytest.fixture
+def logged() -> Iterator[list[logging.LogRecord]]:
+    """What reaches the root logger."""
+    records = list[logging.LogRecord]()
+    handler = logging.Handler()
+    handler.emit = records.append  # type: ignore[method-assign]
+    logging.getLogger().addHandler(handler)
+    yield records
+    logging.getLogger().removeHandler(handler)
 
 
 @dataclass(frozen=True)

@@ -355,13 +355,13 @@ def test_what_the_user_set_in_matplotlib_changes_nothing_and_stays_set() -> None
 
 
 def test_warnings_of_the_libraries_stay_inside(
-    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    logged: list[logging.LogRecord], capfd: pytest.CaptureFixture[str]
 ) -> None:
     with drawing():
         warnings.warn("Glyph 26970 missing from font", stacklevel=1)  # an error in these tests
         logging.getLogger("matplotlib.font_manager").warning("building the font cache")
         logging.getLogger("fontTools.subset").warning("FFTM NOT subset")
-    assert caplog.records == []
+    assert logged == []
     assert capfd.readouterr() == ("", "")
 
 
