@@ -254,11 +254,7 @@ ARCHITECTURES: tuple[Architecture, ...] = (
         causal=False,
     ),
     Architecture(
-        "t5",
-        "encoder-decoder, position bias",
-        _sized("T5", T5_SIZES),
-        kind="cross",
-        causal=False,
+        "t5", "encoder-decoder, position bias", _sized("T5", T5_SIZES), kind="cross", causal=False
     ),
     Architecture("bart", "encoder-decoder", _sized("Bart", PAIR_SIZES), kind="cross", causal=False),
     Architecture("marian", "encoder-decoder", _sized("Marian", PAIR_SIZES), kind="decoder"),

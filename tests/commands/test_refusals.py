@@ -150,14 +150,8 @@ MISTYPED = [
     ('show "a b" --top 1.5', "--top 1.5 is not a whole number; give 1 or more."),
     ('show "a b" --min 2', "--min 2.0 is out of range; give 0 to 1."),
     ('show "a b" --view heat', "--view 'heat' is not known; did you mean heatmap?"),
-    (
-        'show "a b" --truncate middle',
-        "--truncate 'middle' is not known; give one of 'left'",
-    ),
-    (
-        "show a b",
-        "unexpected extra argument: b; put the text in quotes, or see",
-    ),
+    ('show "a b" --truncate middle', "--truncate 'middle' is not known; give one of 'left'"),
+    ("show a b", "unexpected extra argument: b; put the text in quotes, or see"),
     (r"show --file 'C:\no\a.txt'", r"there is no file 'C:\no\a.txt'; check the name."),
     (r"show 'a b' --query '/\d\d/'", r"--query '/\d\d/' is not in the text"),
 ]

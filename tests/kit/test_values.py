@@ -270,10 +270,7 @@ def test_ids_are_read_as_they_are_though_their_text_has_others() -> None:
         (lambda: attnviz.capture([5], bos=True), "ids are read as they are; leave bos out."),
         (lambda: attnviz.capture([5], special=True), "as they are; leave special out."),
         (lambda: attnviz.capture([5], "shapes-vit"), "reads no text"),
-        (
-            lambda: attnviz.generate([5], docs={"a": "b"}),
-            "that is read; leave docs out.",
-        ),
+        (lambda: attnviz.generate([5], docs={"a": "b"}), "that is read; leave docs out."),
     ],
 )
 def test_ids_that_cannot_be_read_are_refused(wrong: Callable[[], object], said: str) -> None:

@@ -12,14 +12,7 @@ from making.tokenizer import WordEncoder
 from making.translation.data import BLOCK, IGNORED, batches, encoded
 from making.translation.evaluate import held_out
 from making.translation.grammar import Phrase, pairs
-from making.translation.lexicon import (
-    adjectives,
-    adverbs,
-    formulae,
-    names,
-    nouns,
-    verbs,
-)
+from making.translation.lexicon import adjectives, adverbs, formulae, names, nouns, verbs
 from making.translation.nominal import OBJECTS, Np, strangers
 from making.translation.noun_phrases import built
 from making.translation.parts import Part, Word, cut, english, finished, french, part, smooth

@@ -105,10 +105,7 @@ def test_a_reduction_is_the_formula_on_the_heads(run: Run, model: str) -> None:
         np.testing.assert_allclose(json.loads(shown.out)["patterns"][0], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "source",
-    ["argument", "file", "dash", "pipe"],
-)
+@pytest.mark.parametrize("source", ["argument", "file", "dash", "pipe"])
 def test_the_text_comes_from_wherever_it_is(
     run: Run, model: str, tmp_path: Path, source: str
 ) -> None:
