@@ -232,7 +232,7 @@ def run() -> Run:
 
 def forkserver() -> Any:
     """The context of processes that are forked from one that has imported what workers need."""
-    context = multiprocessing.get_context("forkserver")
+    context = SPAWNED("forkserver")
     workers = "train.loop", "scan.executors", "scan.worker"
     context.set_forkserver_preload(
         [
@@ -242,6 +242,24 @@ def forkserver() -> Any:
         ]
     )
     return context
+
+
+SPAWNED = multiprocessing.get_context
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _workers_of_scans_are_forked() -> Iterator[None]:
+    """From a process that has imported torch, instead of importing it each."""
+    context = forkserver()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(multiprocessing, "get_context", lambda _=None: context)
+        yield
+
+
+@pytest.fixture
+def spawned_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers start as they do for users, with the signals and variables of this moment."""
+    monkeypatch.setattr(multiprocessing, "get_context", SPAWNED)
 
 
 @pytest.fixture
