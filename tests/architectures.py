@@ -186,9 +186,8 @@ EXPERTS = {"num_experts_per_tok": 2}
 
 ARCHITECTURES: tuple[Architecture, ...] = (
     Architecture("gpt2", "decoder, learned positions", _sized("GPT2", GPT_SIZES)),
-    Architecture(
-        "opt", "decoder, learned positions", _sized("OPT", ffn_dim=40, word_embed_proj_dim=24)
-    ),
+    Architecture("opt", "decoder, learned positions", _sized("OPT", ffn_dim=40,
+        word_embed_proj_dim=24)),
     Architecture("gpt_neox", "decoder, rotary", _sized("GPTNeoX")),
     Architecture("gpt_bigcode", "multi-query attention", _sized("GPTBigCode", GPT_SIZES)),
     Architecture("biogpt", "decoder", _sized("BioGpt")),
@@ -197,9 +196,8 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     Architecture("qwen2", "grouped queries", _sized("Qwen2", **GQA)),
     Architecture("qwen3", "norms of q and k", _sized("Qwen3", **GQA)),
     Architecture("phi3", "joined projections", _sized("Phi3", **GQA)),
-    Architecture(
-        "gemma", "multi-query attention", _sized("Gemma", num_key_value_heads=1, head_dim=8)
-    ),
+    Architecture("gemma", "multi-query attention", _sized("Gemma", num_key_value_heads=1,
+        head_dim=8)),
     Architecture("gemma2", "soft cap, sliding window", _sized("Gemma2", **GQA, sliding_window=4)),
     Architecture("gemma3_text", "sliding window", _sized("Gemma3Text", **GQA, sliding_window=4)),
     Architecture("olmo2", "norms of q and k, post-norm", _sized("Olmo2", **GQA)),
@@ -208,116 +206,45 @@ ARCHITECTURES: tuple[Architecture, ...] = (
     Architecture("stablelm", "rotary in part", _sized("StableLm", num_key_value_heads=4)),
     Architecture("starcoder2", "grouped queries", _sized("Starcoder2", **GQA)),
     Architecture("smollm3", "layers without positions", _sized("SmolLM3", **GQA)),
-    Architecture(
-        "mixtral", "mixture of experts", _sized("Mixtral", **GQA, **EXPERTS, num_local_experts=4)
-    ),
-    Architecture(
-        "qwen3_moe",
-        "mixture of experts",
-        _sized("Qwen3Moe", **GQA, **EXPERTS, num_experts=4, moe_intermediate_size=16),
-    ),
-    Architecture(
-        "gpt_oss",
-        "attention sinks, mixture of experts",
-        _sized("GptOss", **GQA, **EXPERTS, num_local_experts=4, sliding_window=4),
-        sinks=True,
-    ),
-    Architecture(
-        "lfm2",
-        "hybrid: convolution and attention",
-        _sized("Lfm2", **GQA, layer_types=["conv", "full_attention"], block_ff_dim=40),
-    ),
+    Architecture("mixtral", "mixture of experts", _sized("Mixtral", **GQA, **EXPERTS,
+        num_local_experts=4)),
+    Architecture("qwen3_moe", "mixture of experts", _sized("Qwen3Moe", **GQA, **EXPERTS,
+        num_experts=4, moe_intermediate_size=16)),
+    Architecture("gpt_oss", "attention sinks, mixture of experts", _sized("GptOss", **GQA,
+        **EXPERTS, num_local_experts=4, sliding_window=4), sinks=True),
+    Architecture("lfm2", "hybrid: convolution and attention", _sized("Lfm2", **GQA,
+        layer_types=["conv", "full_attention"], block_ff_dim=40)),
     Architecture("bert", "encoder", _sized("Bert"), causal=False),
     Architecture("roberta", "encoder", _sized("Roberta"), causal=False),
-    Architecture(
-        "electra", "encoder, narrow embedding", _sized("Electra", embedding_size=12), causal=False
-    ),
-    Architecture(
-        "albert", "encoder, one layer for all", _sized("Albert", embedding_size=12), causal=False
-    ),
-    Architecture(
-        "distilbert",
-        "encoder",
-        _sized("DistilBert", dim=24, hidden_dim=40, n_layers=2, n_heads=4),
-        causal=False,
-    ),
-    Architecture(
-        "modernbert",
-        "encoder, rotary, local and global",
-        _sized(
-            "ModernBert",
-            local_attention=4,
-            global_attn_every_n_layers=2,
-            cls_token_id=1,
-            sep_token_id=2,
-        ),
-        causal=False,
-    ),
-    Architecture(
-        "t5",
-        "encoder-decoder, position bias",
-        _sized("T5", T5_SIZES),
-        kind="cross",
-        causal=False,
-    ),
+    Architecture("electra", "encoder, narrow embedding", _sized("Electra", embedding_size=12),
+        causal=False),
+    Architecture("albert", "encoder, one layer for all", _sized("Albert", embedding_size=12),
+        causal=False),
+    Architecture("distilbert", "encoder", _sized("DistilBert", dim=24, hidden_dim=40, n_layers=2,
+        n_heads=4), causal=False),
+    Architecture("modernbert", "encoder, rotary, local and global", _sized("ModernBert",
+        local_attention=4, global_attn_every_n_layers=2, cls_token_id=1, sep_token_id=2),
+        causal=False),
+    Architecture("t5", "encoder-decoder, position bias", _sized("T5", T5_SIZES), kind="cross",
+        causal=False),
     Architecture("bart", "encoder-decoder", _sized("Bart", PAIR_SIZES), kind="cross", causal=False),
     Architecture("marian", "encoder-decoder", _sized("Marian", PAIR_SIZES), kind="decoder"),
-    Architecture(
-        "vit",
-        "vision encoder",
-        _sized("ViT", image_size=16, patch_size=4),
-        causal=False,
-        image=True,
-    ),
-    Architecture(
-        "gptj", "its modules return it", _sized("GPTJ", GPT_SIZES, **ROTARY), fallback=BEFORE_5_24
-    ),
-    Architecture(
-        "gpt_neo",
-        "its modules return it",
-        _sized(
-            "GPTNeo",
-            num_layers=2,
-            num_heads=4,
-            attention_types=[[["global", "local"], 1]],
-            window_size=4,
-        ),
-        fallback=True,
-    ),
-    Architecture(
-        "bloom", "its modules return it", _sized("Bloom", n_layer=2, n_head=4), fallback=True
-    ),
+    Architecture("vit", "vision encoder", _sized("ViT", image_size=16, patch_size=4), causal=False,
+        image=True),
+    Architecture("gptj", "its modules return it", _sized("GPTJ", GPT_SIZES, **ROTARY),
+        fallback=BEFORE_5_24),
+    Architecture("gpt_neo", "its modules return it", _sized("GPTNeo", num_layers=2, num_heads=4,
+        attention_types=[[["global", "local"], 1]], window_size=4), fallback=True),
+    Architecture("bloom", "its modules return it", _sized("Bloom", n_layer=2, n_head=4),
+        fallback=True),
     Architecture("falcon", "its modules return it when asked", _sized("Falcon"), fallback=True),
-    Architecture(
-        "codegen",
-        "its modules return it",
-        _sized("CodeGen", GPT_SIZES, **ROTARY),
-        fallback=BEFORE_5_24,
-    ),
-    Architecture(
-        "xglm",
-        "its modules return it",
-        _sized(
-            "XGLM",
-            {
-                "vocab_size": 61,
-                "d_model": 24,
-                "ffn_dim": 40,
-                "num_layers": 2,
-                "attention_heads": 4,
-                "max_position_embeddings": 64,
-            },
-        ),
-        fallback=True,
-    ),
-    Architecture(
-        "mpnet", "encoder, its modules return it", _sized("MPNet"), fallback=True, causal=False
-    ),
-    Architecture(
-        "deberta-v2",
-        "encoder, its modules return it when asked",
-        _sized("DebertaV2"),
-        fallback=True,
-        causal=False,
-    ),
-)
+    Architecture("codegen", "its modules return it", _sized("CodeGen", GPT_SIZES, **ROTARY),
+        fallback=BEFORE_5_24),
+    Architecture("xglm", "its modules return it", _sized("XGLM", {"vocab_size": 61, "d_model": 24,
+        "ffn_dim": 40, "num_layers": 2, "attention_heads": 4, "max_position_embeddings": 64}),
+        fallback=True),
+    Architecture("mpnet", "encoder, its modules return it", _sized("MPNet"), fallback=True,
+        causal=False),
+    Architecture("deberta-v2", "encoder, its modules return it when asked", _sized("DebertaV2"),
+        fallback=True, causal=False),
+)  # fmt: skip

@@ -3,6 +3,7 @@
 import functools
 import gc
 import io
+import logging
 import multiprocessing
 import os
 import shutil
@@ -28,10 +29,12 @@ from attnviz.cli import main
 from attnviz.console import Environment
 from attnviz.errors import ExitStatus
 from attnviz.inputs.text import Stdin
-from attnviz.kit import prepare
+from attnviz.kit import prepare, values
 from attnviz.kit.session import Session
 from attnviz.models import chat, rendering
+from attnviz.models.catalog import Source
 from attnviz.models.folder.config import GPTConfig
+from attnviz.models.loaded import LoadedModel
 from attnviz.models.placement import BUNDLED
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.native import save_checkpoint
@@ -46,8 +49,8 @@ if TYPE_CHECKING:
 gc.freeze()
 gc.set_threshold(20_000)
 
-# A test measures no time: a machine that pauses is no failure.
-settings.register_profile("untimed", deadline=None)
+# A test measures no time: a machine that pauses is no failure. Examples are drawn anew each run.
+settings.register_profile("untimed", deadline=None, max_examples=50)
 settings.load_profile("untimed")
 
 
@@ -81,11 +84,16 @@ KEPT = {*BUNDLED}
 
 @pytest.fixture(scope="session", autouse=True)
 def _models_that_stay_are_loaded_once() -> Iterator[None]:
-    """For the command line, which leaves them as they were; to load one takes longer than to run it
-    on a short text. Python's `load_model` is another name of the same function."""
+    """For commands and functions that are given a name: they leave the model as it was, and to load
+    one takes longer than to run it on a short text. What `attnviz.load_model` returns is new."""
     read, kept = prepare.load_model, functools.cache(prepare.load_model)
+
+    def load(at: Source) -> LoadedModel:
+        return (kept if at.name in KEPT else read)(at)
+
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(prepare, "load_model", lambda at: (kept if at.name in KEPT else read)(at))
+        patch.setattr(prepare, "load_model", load)
+        patch.setattr(values, "run_load_model", load)
         yield
 
 
@@ -168,6 +176,17 @@ class Terminal(io.TextIOWrapper):
         return True
 
 
+@pytest.fixture
+def logged() -> Iterator[list[logging.LogRecord]]:
+    """What reaches the root logger."""
+    records = list[logging.LogRecord]()
+    handler = logging.Handler()
+    handler.emit = records.append  # type: ignore[method-assign]
+    logging.getLogger().addHandler(handler)
+    yield records
+    logging.getLogger().removeHandler(handler)
+
+
 @dataclass(frozen=True)
 class Result:
     """How a command ended, and what it wrote."""
@@ -213,7 +232,7 @@ def run() -> Run:
 
 def forkserver() -> Any:
     """The context of processes that are forked from one that has imported what workers need."""
-    context = multiprocessing.get_context("forkserver")
+    context = SPAWNED("forkserver")
     workers = "train.loop", "scan.executors", "scan.worker"
     context.set_forkserver_preload(
         [
@@ -223,6 +242,24 @@ def forkserver() -> Any:
         ]
     )
     return context
+
+
+SPAWNED = multiprocessing.get_context
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _workers_of_scans_are_forked() -> Iterator[None]:
+    """From a process that has imported torch, instead of importing it each."""
+    context = forkserver()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(multiprocessing, "get_context", lambda _=None: context)
+        yield
+
+
+@pytest.fixture
+def spawned_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers start as they do for users, with the signals and variables of this moment."""
+    monkeypatch.setattr(multiprocessing, "get_context", SPAWNED)
 
 
 @pytest.fixture

@@ -135,11 +135,8 @@ CALLS = (
     # a GPT is causal by itself
     call("show TEXT --causal", "causal", loads={"causal": True}),
     # the from-scratch model computes in float32
-    call(
-        "show TEXT --engine native --dtype float16",
-        "dtype",
-        loads={"engine": "native", "dtype": "float16"},
-    ),
+    call("show TEXT --engine native --dtype float16", "dtype", loads={"engine": "native",
+        "dtype": "float16"}),
     # no such device
     call("show TEXT --device abacus", "device", loads={"device": "abacus"}),
     # a memory of nothing
@@ -159,12 +156,8 @@ CALLS = (
     # no such colours
     call("show TEXT --cmap nonsense -o x.png", "cmap", cmap="nonsense", then=("save", "x.png")),
     # no such scale
-    call(
-        "show TEXT --color-scale cubic -o x.png",
-        "color_scale",
-        color_scale="cubic",
-        then=("save", "x.png"),
-    ),
+    call("show TEXT --color-scale cubic -o x.png", "color_scale", color_scale="cubic",
+        then=("save", "x.png")),
     # a saved capture was run already
     call("show CAPTURE --bos", "bos", bos=True),
     call("show CAPTURE --special", "special", special=True),
@@ -242,12 +235,8 @@ CALLS = (
     # matrices and text
     call("explain TEXT --matrices m.json", "matrices", matrices="m.json"),
     # two calculations
-    call(
-        "explain --example three-inputs --matrices m.json",
-        "matrices",
-        example="three-inputs",
-        matrices="m.json",
-    ),
+    call("explain --example three-inputs --matrices m.json", "matrices", example="three-inputs",
+        matrices="m.json"),
     # no such example
     call("explain --example four-inputs", "example", example="four-inputs"),
     # an example has its own head
@@ -255,29 +244,17 @@ CALLS = (
     # an example has its own query
     call("explain --example multi-head --query a", "query", example="multi-head", query="a"),
     # an example is no look-up
-    call(
-        "explain --example multi-head --as-lookup",
-        "as_lookup",
-        example="multi-head",
-        as_lookup=True,
-    ),
+    call("explain --example multi-head --as-lookup", "as_lookup", example="multi-head",
+        as_lookup=True),
     # an example needs no model
-    call(
-        "explain --example multi-head --model embeddings",
-        "model",
-        example="multi-head",
-        model="embeddings",
-    ),
+    call("explain --example multi-head --model embeddings", "model", example="multi-head",
+        model="embeddings"),
     # an example has no beginning token
     call("explain --example multi-head --bos", "bos", example="multi-head", bos=True),
     # its numbers are whole, and not drawn
     call("explain --example three-inputs --seed 3", "seed", example="three-inputs", seed=3),
-    call(
-        "explain --example three-inputs --init xavier",
-        "init",
-        example="three-inputs",
-        init="xavier",
-    ),
+    call("explain --example three-inputs --init xavier", "init", example="three-inputs",
+        init="xavier"),
     # a model's softmax is not rounded
     call("explain TEXT --rounded", "rounded", rounded=True),
     # a model's weights are not drawn
@@ -288,25 +265,16 @@ CALLS = (
     # a look-up has no columns
     call("explain TEXT --as-lookup --columns", "columns", as_lookup=True, columns=True),
     # a look-up shows weights, not likeness
-    call(
-        "explain TEXT --as-lookup --similarity dot", "similarity", as_lookup=True, similarity="dot"
-    ),
+    call("explain TEXT --as-lookup --similarity dot", "similarity", as_lookup=True,
+        similarity="dot"),
     # embeddings have no head
     call("explain TEXT --model embeddings --head L0H0", "head", model="embeddings", head="L0H0"),
     # embeddings are compared by their product
-    call(
-        "explain TEXT --model embeddings --similarity rbf",
-        "similarity",
-        model="embeddings",
-        similarity="rbf",
-    ),
+    call("explain TEXT --model embeddings --similarity rbf", "similarity", model="embeddings",
+        similarity="rbf"),
     # embeddings are no look-up
-    call(
-        "explain TEXT --model embeddings --as-lookup",
-        "as_lookup",
-        model="embeddings",
-        as_lookup=True,
-    ),
+    call("explain TEXT --model embeddings --as-lookup", "as_lookup", model="embeddings",
+        as_lookup=True),
     # a GPT has no Mamba-2 layers
     call("show TEXT --kind implicit", "kind", loads={"kind": "implicit"}),
     # a GPT is causal by itself
@@ -357,34 +325,20 @@ CALLS = (
     # an answer is no token of the text
     call("ablate TEXT --rows token --answer blue", "rows", rows="token", answer="blue"),
     # the parts are one
-    call(
-        "ablate TEXT --rows token --together --head L1H2",
-        "rows",
-        rows="token",
-        together=True,
-        heads="L1H2",
-    ),
+    call("ablate TEXT --rows token --together --head L1H2", "rows", rows="token", together=True,
+        heads="L1H2"),
     # zero is a mean of nothing
     call("ablate TEXT --mean-from words.txt", "mean_from", mean_from=["blue"]),
     # the text has one mean
-    call(
-        "ablate TEXT --with mean --mean-by position",
-        "mean_by",
-        replacement="mean",
-        mean_by="position",
-    ),
+    call("ablate TEXT --with mean --mean-by position", "mean_by", replacement="mean",
+        mean_by="position"),
     # nothing is drawn
     call("ablate TEXT --seed 3", "seed", seed=3),
     # no text to draw from
     call("ablate TEXT --with resample", "replacement", replacement="resample"),
     # fewer than one text is drawn
-    call(
-        "ablate TEXT --with resample --resample-from words.txt --draws 0",
-        "draws",
-        replacement="resample",
-        resample_from=["blue"],
-        draws=0,
-    ),
+    call("ablate TEXT --with resample --resample-from words.txt --draws 0", "draws",
+        replacement="resample", resample_from=["blue"], draws=0),
     # no such replacement
     call("ablate TEXT --with noise", "replacement", replacement="noise"),
     # a link has two ends
@@ -410,22 +364,13 @@ CALLS = (
     # the model has no such layer
     call("ablate TEXT --mlp 99", "", mlps=99),
     # one number is no picture
-    call(
-        "ablate TEXT --together --head L1H2 -o x.png",
-        "together",
-        together=True,
-        heads="L1H2",
-        then=("save", "x.png"),
-    ),
+    call("ablate TEXT --together --head L1H2 -o x.png", "together", together=True, heads="L1H2",
+        then=("save", "x.png")),
     # an MLP has no heads
     call("patch TEXT --from SOURCE --part mlp --head L1H2", "heads", part="mlp", heads="L1H2"),
     # the stream has no heads
-    call(
-        "patch TEXT --from SOURCE --part residual --head L1H2",
-        "heads",
-        part="residual",
-        heads="L1H2",
-    ),
+    call("patch TEXT --from SOURCE --part residual --head L1H2", "heads", part="residual",
+        heads="L1H2"),
     # an image in the place of none
     call("patch TEXT --from-image a.png", "from_image", from_image="a.png"),
     # no such part
@@ -437,27 +382,14 @@ CALLS = (
     # MLPs one at a time are a part
     call("patch TEXT --from SOURCE --mlp 1", "mlps", mlps=1),
     # parts together are heads and MLPs
-    call(
-        "patch TEXT --from SOURCE --together --mlp 1 --part mlp",
-        "part",
-        together=True,
-        mlps=1,
-        part="mlp",
-    ),
+    call("patch TEXT --from SOURCE --together --mlp 1 --part mlp", "part", together=True, mlps=1,
+        part="mlp"),
     # one number is no picture
-    call(
-        "patch TEXT --from SOURCE --together --mlp 1 --answer red --versus blue -o x.png",
-        "together",
-        answer="red",
-        versus="blue",
-        together=True,
-        mlps=1,
-        then=("save", "x.png"),
-    ),
+    call("patch TEXT --from SOURCE --together --mlp 1 --answer red --versus blue -o x.png",
+        "together", answer="red", versus="blue", together=True, mlps=1, then=("save", "x.png")),
     # the stream is no sender
-    call(
-        "patch TEXT --from SOURCE --part residual --to logits", "to", part="residual", to="logits"
-    ),
+    call("patch TEXT --from SOURCE --part residual --to logits", "to", part="residual",
+        to="logits"),
     # no such part of a head
     call("patch TEXT --from SOURCE --to L4H0.z", "to", to="L4H0.z"),
     # no path has MLPs
@@ -467,21 +399,11 @@ CALLS = (
     # nothing is estimated
     call("patch TEXT --from SOURCE --check", "check", check=True),
     # parts together are one run
-    call(
-        "patch TEXT --from SOURCE --together --mlp 1 --fast",
-        "fast",
-        together=True,
-        mlps=1,
-        fast=True,
-    ),
+    call("patch TEXT --from SOURCE --together --mlp 1 --fast", "fast", together=True, mlps=1,
+        fast=True),
     # parts together take every path
-    call(
-        "patch TEXT --from SOURCE --together --mlp 1 --to logits",
-        "to",
-        together=True,
-        mlps=1,
-        to="logits",
-    ),
+    call("patch TEXT --from SOURCE --together --mlp 1 --to logits", "to", together=True, mlps=1,
+        to="logits"),
     # versus what?
     call("patch TEXT --from SOURCE --versus red", "versus", versus="red"),
     # two words are aligned
@@ -493,36 +415,17 @@ CALLS = (
     # the source is missing
     call("circuit TEXT --head L1H2", "source", heads="L1H2"),
     # a mean needs no source
-    call(
-        "circuit TEXT --from SOURCE --head L1H2 --with mean",
-        "source",
-        heads="L1H2",
-        replacement="mean",
-    ),
+    call("circuit TEXT --from SOURCE --head L1H2 --with mean", "source", heads="L1H2",
+        replacement="mean"),
     # nor does 0 need words that correspond
-    call(
-        "circuit TEXT --head L1H2 --with zero --align blue=red",
-        "align",
-        heads="L1H2",
-        replacement="zero",
-        align="blue=red",
-    ),
+    call("circuit TEXT --head L1H2 --with zero --align blue=red", "align", heads="L1H2",
+        replacement="zero", align="blue=red"),
     # a mean over other texts is a mean
-    call(
-        "circuit TEXT --head L1H2 --with zero --mean-from words.txt",
-        "mean_from",
-        heads="L1H2",
-        replacement="zero",
-        mean_from="words.txt",
-    ),
+    call("circuit TEXT --head L1H2 --with zero --mean-from words.txt", "mean_from", heads="L1H2",
+        replacement="zero", mean_from="words.txt"),
     # a mean at each position is over other texts
-    call(
-        "circuit TEXT --head L1H2 --with mean --mean-by position",
-        "mean_by",
-        heads="L1H2",
-        replacement="mean",
-        mean_by="position",
-    ),
+    call("circuit TEXT --head L1H2 --with mean --mean-by position", "mean_by", heads="L1H2",
+        replacement="mean", mean_by="position"),
     # no such replacement
     call("circuit TEXT --head L1H2 --with noise", "replacement", heads="L1H2", replacement="noise"),
     # a search draws nothing
@@ -531,13 +434,8 @@ CALLS = (
     # nothing is found
     call("circuit TEXT --from SOURCE --find 0", "find", find=0),
     # the model has fewer parts
-    call(
-        "circuit TEXT --from SOURCE --answer blue --versus red --find 21",
-        "find",
-        answer="blue",
-        versus="red",
-        find=21,
-    ),
+    call("circuit TEXT --from SOURCE --answer blue --versus red --find 21", "find", answer="blue",
+        versus="red", find=21),
     # no such head, no such layer
     call("circuit TEXT --from SOURCE --head L9H9", "", heads="L9H9"),
     call("circuit TEXT --from SOURCE --mlp 99", "", mlps=99),
@@ -568,13 +466,8 @@ CALLS = (
     # seeds are natural numbers
     call("generate TEXT --seed -1", "seed", seed=-1),
     # seeds have 32 bits
-    call(
-        "generate TEXT --max-new-tokens 1 --temperature 1 --seed 4294967296",
-        "seed",
-        max_new_tokens=1,
-        temperature=1,
-        seed=2**32,
-    ),
+    call("generate TEXT --max-new-tokens 1 --temperature 1 --seed 4294967296", "seed",
+        max_new_tokens=1, temperature=1, seed=2**32),
     # prompts are not cut at words
     call("generate TEXT --by word", "by", by="word"),
     # heads are joined by their mean or their maximum
@@ -588,74 +481,38 @@ CALLS = (
     # a text goes through no template
     call("generate TEXT --raw", "raw", raw=True),
     # a section has a name and an expression
-    call(
-        "generate TEXT --target blue --rows section --section blue",
-        "sections",
-        target="blue",
-        sections="blue",
-        then=("shares", "section"),
-    ),
+    call("generate TEXT --target blue --rows section --section blue", "sections", target="blue",
+        sections="blue", then=("shares", "section")),
     # no share is carried back less than no time
     call("generate TEXT --hops -1", "hops", hops=-1),
     # each head has rows of its own, which are not joined
-    call(
-        "generate TEXT --target blue --rows head --hops 1",
-        "hops",
-        target="blue",
-        hops=1,
-        then=("shares", "head"),
-    ),
+    call("generate TEXT --target blue --rows head --hops 1", "hops", target="blue", hops=1,
+        then=("shares", "head")),
     # the translator's words look at the source alone
-    call(
-        "generate TEXT --model translator --hops 1",
-        "hops",
-        loads={"name": "translator"},
-        hops=1,
-    ),
+    call("generate TEXT --model translator --hops 1", "hops", loads={"name": "translator"},
+        hops=1),
     # nothing is sampled
-    call(
-        "generate TEXT --target blue --temperature 1", "temperature", target="blue", temperature=1
-    ),
+    call("generate TEXT --target blue --temperature 1", "temperature", target="blue",
+        temperature=1),
     call("generate TEXT --target blue --top-p 0.5", "top_p", target="blue", top_p=0.5),
     call("generate TEXT --target blue --seed 3", "seed", target="blue", seed=3),
     # nothing is written that could end
     call("generate TEXT --target blue --stop .", "stop", target="blue", stop="."),
     # nothing is written
-    call(
-        "generate TEXT --target blue --max-new-tokens 3",
-        "max_new_tokens",
-        target="blue",
-        max_new_tokens=3,
-    ),
+    call("generate TEXT --target blue --max-new-tokens 3", "max_new_tokens", target="blue",
+        max_new_tokens=3),
     # each head has a row of its own
-    call(
-        "generate TEXT --max-new-tokens 1 --rows head --reduce max",
-        "reduce",
-        max_new_tokens=1,
-        reduce="max",
-        then=("shares", "head"),
-    ),
+    call("generate TEXT --max-new-tokens 1 --rows head --reduce max", "reduce", max_new_tokens=1,
+        reduce="max", then=("shares", "head")),
     # no such rows
-    call(
-        "generate TEXT --max-new-tokens 1 --rows page",
-        "rows",
-        max_new_tokens=1,
-        then=("shares", "page"),
-    ),
+    call("generate TEXT --max-new-tokens 1 --rows page", "rows", max_new_tokens=1, then=("shares",
+        "page")),
     # no such check
-    call(
-        "generate TEXT --max-new-tokens 1 --check-method all",
-        "",
-        max_new_tokens=1,
-        then=("check", "all"),
-    ),
+    call("generate TEXT --max-new-tokens 1 --check-method all", "", max_new_tokens=1,
+        then=("check", "all")),
     # a chain goes back by hops
-    call(
-        "generate TEXT --target blue --check-method chain",
-        "hops",
-        target="blue",
-        then=("check", "chain"),
-    ),
+    call("generate TEXT --target blue --check-method chain", "hops", target="blue", then=("check",
+        "chain")),
     # nothing is sampled
     call("generate TEXT --seed 3", "seed", seed=3),
     call("generate TEXT --top-p 0.5", "top_p", top_p=0.5),
@@ -676,13 +533,8 @@ CALLS = (
     # seeds are natural numbers
     call("scan CORPUS -o out --seed -1", "seed", output="out", seed=-1),
     # a text file has no fields
-    call(
-        "scan CORPUS -o out --field body",
-        "field",
-        status=ExitStatus.INPUT,
-        output="out",
-        field="body",
-    ),
+    call("scan CORPUS -o out --field body", "field", status=ExitStatus.INPUT, output="out",
+        field="body"),
     # the model has no such head
     call("scan CORPUS -o out --head L9H9", "", output="out", heads="L9H9"),
     # the scan has no such head
@@ -692,13 +544,10 @@ CALLS = (
     # no such score
     call("atlas SCAN --plot previous,nonsense", "plot", then=("figure", "previous,nonsense")),
     # no head is named
-    call(
-        "atlas SCAN --plot previous,first --top 0 -o x.png",
-        "top",
-        then=("figure", {"plot": "previous,first", "top": 0}),
-    ),
+    call("atlas SCAN --plot previous,first --top 0 -o x.png", "top", then=("figure",
+        {"plot": "previous,first", "top": 0})),
     # a picture of no dots
     call("atlas SCAN --dpi 0 -o x.png", "dpi", then=("figure", {"dpi": 0})),
     # no such colours
     call("atlas SCAN --cmap nonsense -o x.png", "cmap", then=("figure", {"cmap": "nonsense"})),
-)
+)  # fmt: skip

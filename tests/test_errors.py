@@ -17,23 +17,15 @@ USAGE, INPUT, MODEL, OUTPUT = (
 
 CASES: list[tuple[str, list[str], ExitStatus, str]] = [
     # arguments, exit code, a part of the sentence
-    (
-        "an option without its value",
-        ["show", "a", "--head"],
-        USAGE,
-        "--head has no value; give --head HEADS",
-    ),
+    ("an option without its value", ["show", "a", "--head"], USAGE,
+        "--head has no value; give --head HEADS"),
     ("help of no command", ["help", "nosuch"], USAGE, "there is no command and no term 'nosuch'"),
     ("a text with a dash", ["show", "- a cat"], USAGE, "put -- before a text that begins with"),
     ("a text with two", ["show", "--a cat"], USAGE, "put -- before a text that begins with"),
     ("a forgotten command", ["a fluffy creature"], USAGE, 'attnviz show "a text" shows a text'),
     ("a word for a number", ["show", "a", "--dpi", "high"], USAGE, "--dpi"),
-    (
-        "an ambiguous query",
-        ["show", "a a", "--view", "text", "--query", "a"],
-        USAGE,
-        "stands at 2 positions",
-    ),
+    ("an ambiguous query", ["show", "a a", "--view", "text", "--query", "a"], USAGE,
+        "stands at 2 positions"),
     ("a full disk", ["show", "a", "-o", "/dev/full", "-f", "csv"], OUTPUT, "no space"),
     ("a model without a name", ["show", "a", "-m", ""], MODEL, "the model has no name"),
     ("tokens of a capture", ["tokens", "c.npz"], USAGE, "not a capture"),
@@ -41,7 +33,7 @@ CASES: list[tuple[str, list[str], ExitStatus, str]] = [
     ("an unknown colour map", ["show", "a", "-o", "x.png", "--cmap", "virdis"], USAGE, "viridis"),
     ("lines into one picture", ["show", "a", "--lines", "-o", "x.png"], USAGE, "{line}"),
     ("an unknown model's card", ["models", "gpt3"], MODEL, "cannot be run"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(

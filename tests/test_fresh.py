@@ -52,10 +52,6 @@ def test_a_test_that_reads_what_was_installed_by_hand_fails(tmp_path: Path, hidd
     environment |= {"HOME": str(home), "PYTHONPATH": str(FRESH) if hidden else ""}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts="]
     ended = subprocess.run(
-        [*command, "test_it.py"],
-        cwd=temporary,
-        env=environment,
-        capture_output=True,
-        text=True,
+        [*command, "test_it.py"], cwd=temporary, env=environment, capture_output=True, text=True
     )
     assert ("5 failed, 1 passed" if hidden else "6 passed") in ended.stdout, ended.stdout

@@ -7,15 +7,7 @@ import numpy as np
 import pytest
 
 import attnviz
-from benchmarks.handwritten import (
-    GAMMA,
-    KAPPA,
-    LETTERS,
-    MODES,
-    P,
-    addition_model,
-    induction_model,
-)
+from benchmarks.handwritten import GAMMA, KAPPA, LETTERS, MODES, P, addition_model, induction_model
 
 N = len(LETTERS)
 TWICE = " ".join(LETTERS * 2)

@@ -33,8 +33,7 @@ def model() -> attnviz.Model:
 
 
 @pytest.mark.parametrize(
-    ("text", "behaviour"),
-    [pytest.param(*sentence, id=sentence[1]) for sentence in SENTENCES],
+    ("text", "behaviour"), [pytest.param(*sentence, id=sentence[1]) for sentence in SENTENCES]
 )
 def test_a_lessons_sentence_brings_out_its_head(
     model: attnviz.Model, text: str, behaviour: str

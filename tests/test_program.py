@@ -59,26 +59,6 @@ def _listen_to_interruptions() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def test_an_interruption_ends_with_130_and_one_line(environment: dict[str, str]) -> None:
-    program = subprocess.Popen(
-        [*PROGRAM, "show", "--lines", "-", "-f", "json"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-        preexec_fn=_listen_to_interruptions,
-    )
-    assert program.stdin is not None
-    assert program.stdout is not None
-    program.stdin.write(b"one\n")
-    program.stdin.flush()
-    program.stdout.readline()  # now it is running and waits for the next line
-    program.send_signal(signal.SIGINT)
-    _, errors = program.communicate()
-    assert program.returncode == 130
-    assert errors == b"attnviz: interrupted\n"
-
-
 def test_an_argument_that_is_not_utf8_is_refused(environment: dict[str, str]) -> None:
     ended = subprocess.run([*PROGRAM, "show", b"caf\xe9"], capture_output=True, env=environment)
     assert ended.returncode == 3
@@ -88,7 +68,7 @@ def test_an_argument_that_is_not_utf8_is_refused(environment: dict[str, str]) ->
 
 def test_a_stream_in_ascii_gets_escapes_and_no_crash(environment: dict[str, str]) -> None:
     ended = subprocess.run(
-        [*PROGRAM, "show", "楚"],
+        [*PROGRAM, "tokens", "楚"],
         capture_output=True,
         env={**environment, "PYTHONIOENCODING": "ascii"},
         check=True,
@@ -97,7 +77,7 @@ def test_a_stream_in_ascii_gets_escapes_and_no_crash(environment: dict[str, str]
     ended.stdout.decode("ascii")
 
 
-@pytest.mark.parametrize("arguments", [["--help"], slow(["show", "--help"]), ["show", "a word"]])
+@pytest.mark.parametrize("arguments", [["--help"], slow(["show", "--help"]), ["tokens", "a word"]])
 def test_a_reader_that_leaves_at_once_is_no_error(
     environment: dict[str, str], arguments: list[str]
 ) -> None:
@@ -152,7 +132,7 @@ def test_a_full_disk_behind_stdout_is_told_in_one_line(
 ) -> None:
     with Path("/dev/full").open("wb") as full:
         ended = subprocess.run(
-            [*PROGRAM, "show", "a word", "-f", form],
+            [*PROGRAM, "show" if form == "npz" else "tokens", "a word", "-f", form],
             stdout=full,
             stderr=subprocess.PIPE,
             env=environment,
@@ -204,7 +184,7 @@ def test_a_signal_while_writing_leaves_the_file_as_it_was_and_is_the_programs_en
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status"), [(("show", "a b"), 0), (("show", "a b", "--head", "L9H9"), 2)]
+    ("arguments", "status"), [(("show", "a b"), 0), (("tokens", "a b", "--top", "1"), 2)]
 )
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
 def test_a_full_stderr_changes_no_exit_code(arguments: tuple[str, ...], status: int) -> None:

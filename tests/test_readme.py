@@ -2,6 +2,7 @@
 
 import io
 import re
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -53,13 +54,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-MANY, FEW = "sample_texts/colors.jsonl", 24
+MANY, FEW = "sample_texts/colors.jsonl", 8
 """A file of which some lines do: only the numbers differ, and all 200 would take minutes."""
 Printed = Callable[[str], tuple[tuple[str, ...], tuple[str, ...]]]
 PIPED = re.compile(
     r"((?P<before>head .*?) \| )?(?P<own>attnviz .*?)( \| (?P<behind>(head|tail|jq) .*))?"
 )
 """A command of attnviz, what it reads from, and what reads it."""
+SCRIPT = re.compile(r"python (?P<own>(docs/|-m benchmarks)[^&|>]*?)( && (?P<behind>.*))?")
+"""A script of the repository, and what is run once it has ended."""
 NOTED = ("note: ", "attnviz: ")
 """How the lines of standard error begin, in the documents too."""
 
@@ -77,6 +80,15 @@ def in_shell(command: str, given: bytes = b"") -> bytes:
     return subprocess.run(bash, input=given, stdout=subprocess.PIPE, check=True).stdout
 
 
+def run_script(line: str) -> None:
+    """What `python` makes of this line, in this process, which has imported transformers."""
+    first, *arguments = line.removeprefix("-m ").split()
+    path = first if first.endswith(".py") else f"{first.replace('.', '/')}.py"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [path, *arguments])
+        runpy.run_path(str(ROOT / path), run_name="__main__")
+
+
 @pytest.fixture
 def printed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Printed:
     """Runs a command of the documents: in this process, and what stands beside it in a shell."""
@@ -84,7 +96,10 @@ def printed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Printed:
 
     def printed(command: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         if "./whisper" in command and not Path("whisper").is_dir():
-            run("python docs/speech_model.py whisper", folder)
+            run_script("docs/speech_model.py whisper")
+        if script := SCRIPT.fullmatch(command):
+            run_script(script["own"])
+            return lines_of(in_shell(script["behind"] or "true").decode()), ()
         piped = PIPED.fullmatch(command)
         if not piped or ">" in shlex.split(piped["own"]):
             return run_apart(with_shell(command), folder)

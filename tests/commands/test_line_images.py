@@ -35,10 +35,7 @@ def written(folder: Path, *lines: dict[str, Any]) -> tuple[str, ...]:
 
 
 def both(name: str = "text") -> Sequence[dict[str, Any]]:
-    return (
-        {name: TEXT, "image": "pictures/a.png"},
-        {name: TEXT, "images": ["pictures/b.png"]},
-    )
+    return ({name: TEXT, "image": "pictures/a.png"}, {name: TEXT, "images": ["pictures/b.png"]})
 
 
 def test_show_attends_to_the_image_of_each_line_and_names_a_bad_one(run: Run, folder: Path) -> None:

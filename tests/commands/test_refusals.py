@@ -128,39 +128,25 @@ MISTYPED = [
     ('show "a b" --querry b', "there is no option --querry; did you mean --query?"),
     ('show "a b" --no-bow', "there is no option --no-bow; did you mean --no-bos?"),
     ('show "a b" --zebra', "there is no option --zebra; see attnviz show --help."),
-    (
-        'show --text "a b"',
-        "there is no option --text; TEXT is given without an option: attnviz show TEXT.",
-    ),
-    (
-        "generate --prompt a",
-        "there is no option --prompt; TEXT is given without an option: attnviz generate TEXT.",
-    ),
-    (
-        "compare --text a",
-        "there is no option --text; TEXT is given without an option: attnviz compare TEXT.",
-    ),
-    (
-        "params --name gpt2",
-        "there is no option --name; NAME is given without an option: attnviz params NAME.",
-    ),
+    ('show --text "a b"',
+        "there is no option --text; TEXT is given without an option: attnviz show TEXT."),
+    ("generate --prompt a",
+        "there is no option --prompt; TEXT is given without an option: attnviz generate TEXT."),
+    ("compare --text a",
+        "there is no option --text; TEXT is given without an option: attnviz compare TEXT."),
+    ("params --name gpt2",
+        "there is no option --name; NAME is given without an option: attnviz params NAME."),
     ('show "a b" --layer', "--layer has no value; give --layer LAYERS."),
     ("explain --example", "--example has no value; give one of three-inputs, multi-head."),
     ('show "a b" --top ten', "--top 'ten' is not a whole number; give 1 or more."),
     ('show "a b" --top 1.5', "--top 1.5 is not a whole number; give 1 or more."),
     ('show "a b" --min 2', "--min 2.0 is out of range; give 0 to 1."),
     ('show "a b" --view heat', "--view 'heat' is not known; did you mean heatmap?"),
-    (
-        'show "a b" --truncate middle',
-        "--truncate 'middle' is not known; give one of 'left'",
-    ),
-    (
-        "show a b",
-        "unexpected extra argument: b; put the text in quotes, or see",
-    ),
+    ('show "a b" --truncate middle', "--truncate 'middle' is not known; give one of 'left'"),
+    ("show a b", "unexpected extra argument: b; put the text in quotes, or see"),
     (r"show --file 'C:\no\a.txt'", r"there is no file 'C:\no\a.txt'; check the name."),
     (r"show 'a b' --query '/\d\d/'", r"--query '/\d\d/' is not in the text"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("typed", "said"), MISTYPED, ids=[typed for typed, _ in MISTYPED])

@@ -87,9 +87,14 @@ def scan(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(made_scan(tmp_path_factory.mktemp("scan") / "step-1"))
 
 
+SCHEMAS: dict[str, dict[str, Any]] = {}
+
+
 def schema_of(run: Run, command: str) -> dict[str, Any]:
-    schema: dict[str, Any] = json.loads(run("schema", command).out)
-    return schema
+    """The schema of a command, which is asked for once."""
+    if command not in SCHEMAS:
+        SCHEMAS[command] = json.loads(run("schema", command).out)
+    return SCHEMAS[command]
 
 
 def row_validator(schema: dict[str, Any]) -> Draft202012Validator:

@@ -56,8 +56,7 @@ def test_tables_of_other_heads_are_refused(tmp_path: Path) -> None:
         list(read_heads(read_atlas(folder)))
     (folder / "tokens.parquet").write_bytes(b"nothing")
     with pytest.raises(
-        InputError,
-        match=r"tokens.parquet. is missing, damaged.*scan the same corpus",
+        InputError, match=r"tokens.parquet. is missing, damaged.*scan the same corpus"
     ):
         list(read_heads(read_atlas(folder)))
 

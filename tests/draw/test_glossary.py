@@ -82,8 +82,7 @@ EXPECTED = Path(__file__).parents[1] / "golden" / "expected"
 
 
 @pytest.mark.parametrize(
-    ("command", "term"),
-    [(c, t) for c, said in PRINTED.items() for t in said.split(", ")],
+    ("command", "term"), [(c, t) for c, said in PRINTED.items() for t in said.split(", ")]
 )
 def test_each_term_that_a_command_prints_is_in_the_glossary(command: str, term: str) -> None:
     printed = " ".join(path.read_text() for path in (EXPECTED / command).glob("*.txt"))

@@ -93,8 +93,7 @@ def test_a_token_belongs_to_the_segment_of_its_first_letter() -> None:
 
 
 @pytest.mark.parametrize(
-    "wanted",
-    ["a", "a=", "=1:2", "a=3", "a=/(/", "a=/x{9999}y{9999}/", "answer=0:3"],
+    "wanted", ["a", "a=", "=1:2", "a=3", "a=/(/", "a=/x{9999}y{9999}/", "answer=0:3"]
 )
 def test_a_segment_that_says_nothing_is_told(wanted: str) -> None:
     with pytest.raises(UsageError):

@@ -10,7 +10,7 @@ from tokenizers.models import BPE
 
 import attnviz
 from attnviz.models.scratch.native import save_checkpoint
-from tests.conftest import END, Run, tiny_model
+from tests.conftest import END, Run, loaded_once, tiny_model
 
 # red is one token, and " red" two: " r" and "ed"; " blue" is one
 MERGES = [("Ġ", "r"), ("e", "d"), ("r", "ed"), ("Ġ", "b"), ("l", "u"), ("lu", "e"), ("Ġb", "lue")]
@@ -43,7 +43,7 @@ def model(kind: str) -> attnviz.Model:
     backend, folder = {"gpt2": like_gpt2, "pieces": like_sentencepiece}[kind](), Path(mkdtemp())
     sizes = {"vocab_size": backend.get_vocab_size(), "n_positions": 101}
     save_checkpoint(folder, tiny_model(**sizes), backend)
-    return attnviz.load_model(folder)
+    return attnviz.load_model(loaded_once(folder))
 
 
 CASES = [

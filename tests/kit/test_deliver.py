@@ -24,8 +24,13 @@ def _told(*arguments: str, terminal: bool = True, stdin: bytes = b"") -> str:
     return err.getvalue().decode()
 
 
-@pytest.mark.parametrize("form", [[], ["-f", "jsonl"], ["-f", "json"], ["-f", "png"]])
-@pytest.mark.parametrize("command", ["show", "heads"])
+@pytest.mark.parametrize(
+    ("command", "form"),
+    [
+        *(("show", []), ("show", ["-f", "jsonl"]), ("show", ["-f", "png"])),
+        *(("heads", []), ("heads", ["-f", "json"])),
+    ],
+)
 def test_a_dash_is_standard_output_in_the_format_that_was_named(
     run: Run, command: str, form: list[str]
 ) -> None:

@@ -36,7 +36,7 @@ def builtin() -> NativeModel:
 
 
 @given(text=ANY_TEXT)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 def test_for_any_text_rows_sum_to_one_and_nothing_looks_ahead(
     builtin: NativeModel, text: str
 ) -> None:
@@ -50,7 +50,7 @@ def test_for_any_text_rows_sum_to_one_and_nothing_looks_ahead(
 
 
 @given(text=ANY_TEXT)
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=100)
 def test_for_any_text_offsets_cover_every_character_that_is_no_space(
     builtin: NativeModel, text: str
 ) -> None:
@@ -65,7 +65,7 @@ def test_for_any_text_offsets_cover_every_character_that_is_no_space(
 
 
 @given(text=ANY_TEXT)
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=50)
 def test_parts_of_one_character_are_numbered_and_share_its_slice(
     builtin: NativeModel, text: str
 ) -> None:

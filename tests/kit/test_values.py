@@ -54,6 +54,11 @@ def raw() -> Any:
     return gpt2_in_memory()
 
 
+@pytest.fixture(scope="module")
+def builtin() -> attnviz.Model:
+    return attnviz.load_model()
+
+
 @pytest.mark.parametrize("name", MODELLED)
 def test_a_model_that_is_not_loaded_is_told_how_to_load_it(name: str, raw: Any) -> None:
     with pytest.raises(UsageError) as raised:
@@ -79,8 +84,8 @@ def wrong_texts() -> Iterator[object]:
 
 
 @pytest.mark.parametrize("name", TEXTED)
-def test_what_is_no_text_is_told_so(name: str, raw: Any) -> None:
-    for wrong in (*wrong_texts(), *raw, attnviz.load_model()):
+def test_what_is_no_text_is_told_so(name: str, raw: Any, builtin: attnviz.Model) -> None:
+    for wrong in (*wrong_texts(), *raw, builtin):
         if name == "generate" and wrong is CHAT:
             continue
         with pytest.raises(AttnvizError) as raised:
@@ -106,9 +111,8 @@ def test_the_sentence_says_what_to_give_instead(wrong: Any, said: str) -> None:
     assert said.replace("PosixPath", type(Path()).__name__) in str(raised.value)
 
 
-def test_the_model_before_the_text_is_told_so(raw: Any) -> None:
-    model = attnviz.load_model()
-    for wrong in (model, raw[0]):
+def test_the_model_before_the_text_is_told_so(raw: Any, builtin: attnviz.Model) -> None:
+    for wrong in (builtin, raw[0]):
         with pytest.raises(UsageError, match="give the text first, and the model after it"):
             attnviz.capture(wrong, TEXT)  # type: ignore[arg-type]
 
@@ -126,9 +130,9 @@ def test_a_path_names_a_models_folder(gpt2_folder: Path) -> None:
     assert attnviz.load_model(gpt2_folder).name == str(gpt2_folder)
 
 
-def test_a_loaded_model_is_not_loaded_again() -> None:
+def test_a_loaded_model_is_not_loaded_again(builtin: attnviz.Model) -> None:
     with pytest.raises(UsageError, match="this model is loaded already; use it as it is"):
-        attnviz.load_model(attnviz.load_model())  # type: ignore[arg-type]
+        attnviz.load_model(builtin)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -226,12 +230,11 @@ READ: dict[str, Callable[[attnviz.Model, Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("name", READ)
-def test_the_ids_of_a_text_say_what_the_text_says(name: str) -> None:
-    model = attnviz.load_model()
-    ids, others = ids_of(TEXT, model), ids_of(SOURCE, model)
-    expected = READ[name](model, TEXT, SOURCE)
-    assert str(READ[name](model, ids, others)) == str(expected)
-    assert str(READ[name](model, torch.tensor([ids]), np.array(others))) == str(expected)
+def test_the_ids_of_a_text_say_what_the_text_says(name: str, builtin: attnviz.Model) -> None:
+    ids, others = ids_of(TEXT, builtin), ids_of(SOURCE, builtin)
+    expected = READ[name](builtin, TEXT, SOURCE)
+    assert str(READ[name](builtin, ids, others)) == str(expected)
+    assert str(READ[name](builtin, torch.tensor([ids]), np.array(others))) == str(expected)
 
 
 def test_a_single_id_and_numbers_of_numpy_are_ids_and_a_batch_is_several_texts() -> None:
@@ -267,10 +270,7 @@ def test_ids_are_read_as_they_are_though_their_text_has_others() -> None:
         (lambda: attnviz.capture([5], bos=True), "ids are read as they are; leave bos out."),
         (lambda: attnviz.capture([5], special=True), "as they are; leave special out."),
         (lambda: attnviz.capture([5], "shapes-vit"), "reads no text"),
-        (
-            lambda: attnviz.generate([5], docs={"a": "b"}),
-            "that is read; leave docs out.",
-        ),
+        (lambda: attnviz.generate([5], docs={"a": "b"}), "that is read; leave docs out."),
     ],
 )
 def test_ids_that_cannot_be_read_are_refused(wrong: Callable[[], object], said: str) -> None:

@@ -46,9 +46,7 @@ def test_a_word_is_the_same_token_behind_a_space_a_quote_a_bracket_and_a_line_br
     assert len(ids) == 1
 
 
-def test_the_four_thousand_most_common_words_are_one_token_each(
-    world_tokenizer: Tokenizer,
-) -> None:
+def test_the_four_thousand_most_common_words_are_one_token_each(world_tokenizer: Tokenizer) -> None:
     assert all(len(world_tokenizer.encode(word).ids) == 1 for word in common("common")[:4000])
 
 

@@ -12,14 +12,7 @@ from making.tokenizer import WordEncoder
 from making.translation.data import BLOCK, IGNORED, batches, encoded
 from making.translation.evaluate import held_out
 from making.translation.grammar import Phrase, pairs
-from making.translation.lexicon import (
-    adjectives,
-    adverbs,
-    formulae,
-    names,
-    nouns,
-    verbs,
-)
+from making.translation.lexicon import adjectives, adverbs, formulae, names, nouns, verbs
 from making.translation.nominal import OBJECTS, Np, strangers
 from making.translation.noun_phrases import built
 from making.translation.parts import Part, Word, cut, english, finished, french, part, smooth
@@ -105,108 +98,52 @@ def test_noun_phrases_agree_and_elide(text: str, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("who", "base", "tense", "what", "more", "said", "heard"),
+    "row",  # who; verb; tense; object; more; English; French
     [
-        ("she", "sleep", "present", "", {}, "she sleeps", "elle dort"),
-        ("I", "love", "present", "it:you", {}, "I love you", "je t' aime"),
-        (
-            "he",
-            "like",
-            "present",
-            "the* coffee",
-            {"negation": "not"},
-            "he does not like coffee",
-            "il n' aime pas le café",
-        ),
-        (
-            "we",
-            "buy",
-            "past",
-            "a new house",
-            {},
-            "we bought a new house",
-            "nous avons acheté une nouvelle maison",
-        ),
-        ("she", "go", "past", "", {}, "she went", "elle est allée"),
-        ("they", "go", "past", "", {}, "they went", "ils sont allés"),
-        ("I", "see", "past", "it:her", {}, "I saw her", "je l' ai vue"),
-        ("he", "see", "past", "it:them", {}, "he saw them", "il les a vus"),
-        ("you", "eat", "future", "the apple", {}, "you will eat the apple", "tu mangeras la pomme"),
-        ("we", "sing", "going", "", {}, "we are going to sing", "nous allons chanter"),
-        ("he", "sleep", "was-ing", "", {}, "he was sleeping", "il dormait"),
-        ("she", "read", "prog", "a book", {}, "she is reading a book", "elle lit un livre"),
-        ("I", "swim", "can", "", {"negation": "not"}, "I can not swim", "je ne peux pas nager"),
-        (
-            "they",
-            "eat",
-            "present",
-            " meat",
-            {"negation": "not"},
-            "they do not eat meat",
-            "ils ne mangent pas de viande",
-        ),
-        ("he", "eat", "present", "", {"negation": "never"}, "he never eats", "il ne mange jamais"),
-        ("we", "leave", "have-to", "", {}, "we have to leave", "nous devons partir"),
-        ("I", "go", "would-like", "", {}, "I would like to go", "je voudrais aller"),
-        ("she", "get up", "present", "", {}, "she gets up", "elle se lève"),
-        ("she", "get up", "past", "", {}, "she got up", "elle s' est levée"),
-        (
-            "I",
-            "brush one's teeth",
-            "past",
-            "",
-            {},
-            "I brushed my teeth",
-            "je me suis brossé les dents",
-        ),
-        ("you", "work", "present", "", {"asked": True}, "do you work", "est-ce que tu travailles"),
-        ("he", "sing", "past", "", {"asked": True}, "did he sing", "est-ce qu' il a chanté"),
-        ("I", "turn off", "past", "between:it", {}, "I turned it off", "je l' ai éteint"),
-        (
-            "they",
-            "smoke",
-            "want-to",
-            "",
-            {"negation": "not"},
-            "they do not want to smoke",
-            "ils ne veulent pas fumer",
-        ),
-        (
-            "she",
-            "take a picture",
-            "present",
-            "",
-            {"negation": "not"},
-            "she does not take a picture",
-            "elle ne prend pas de photo",
-        ),
-        (
-            "you",
-            "sleep",
-            "past",
-            "",
-            {"beside": ("well", "bien")},
-            "you slept well",
-            "tu as bien dormi",
-        ),
-        (
-            "we",
-            "sing",
-            "present",
-            "",
-            {"adverb": ("often", "souvent")},
-            "we often sing",
-            "nous chantons souvent",
-        ),
+        "she;sleep;present;;;she sleeps;elle dort",
+        "I;love;present;it:you;;I love you;je t' aime",
+        "he;like;present;the* coffee;not;he does not like coffee;il n' aime pas le café",
+        "we;buy;past;a new house;;we bought a new house;nous avons acheté une nouvelle maison",
+        "she;go;past;;;she went;elle est allée",
+        "they;go;past;;;they went;ils sont allés",
+        "I;see;past;it:her;;I saw her;je l' ai vue",
+        "he;see;past;it:them;;he saw them;il les a vus",
+        "you;eat;future;the apple;;you will eat the apple;tu mangeras la pomme",
+        "we;sing;going;;;we are going to sing;nous allons chanter",
+        "he;sleep;was-ing;;;he was sleeping;il dormait",
+        "she;read;prog;a book;;she is reading a book;elle lit un livre",
+        "I;swim;can;;not;I can not swim;je ne peux pas nager",
+        "they;eat;present; meat;not;they do not eat meat;ils ne mangent pas de viande",
+        "he;eat;present;;never;he never eats;il ne mange jamais",
+        "we;leave;have-to;;;we have to leave;nous devons partir",
+        "I;go;would-like;;;I would like to go;je voudrais aller",
+        "she;get up;present;;;she gets up;elle se lève",
+        "she;get up;past;;;she got up;elle s' est levée",
+        "I;brush one's teeth;past;;;I brushed my teeth;je me suis brossé les dents",
+        "you;work;present;;?;do you work;est-ce que tu travailles",
+        "he;sing;past;;?;did he sing;est-ce qu' il a chanté",
+        "I;turn off;past;between:it;;I turned it off;je l' ai éteint",
+        "they;smoke;want-to;;not;they do not want to smoke;ils ne veulent pas fumer",
+        "she;take a picture;present;;not;she does not take a picture;elle ne prend pas de photo",
+        "you;sleep;past;;beside well/bien;you slept well;tu as bien dormi",
+        "we;sing;present;;adverb often/souvent;we often sing;nous chantons souvent",
     ],
 )
-def test_verbs_have_their_tenses_in_both_languages(
-    who: str, base: str, tense: str, what: str, more: dict[str, object], said: str, heard: str
-) -> None:
+def test_verbs_have_their_tenses_in_both_languages(row: str) -> None:
+    who, base, tense, what, said_more, said, heard = row.split(";")
+    more = more_of(said_more)
     verb = next(v for v in verbs() if v.base == base and (base != "leave" or v.french == "partir"))
     made = clause(WORLD, pronoun(who), verb, tense, object_of(what, more), **more)  # type: ignore[arg-type]
     left, right = both(made.question() if more.get("asked") else made.statement())
     assert (left, right.replace("est -ce", "est-ce")) == (said, heard)
+
+
+def more_of(said: str) -> dict[str, object]:
+    """`not` or `never`, `?` of a question, `adverb often/souvent`; or nothing."""
+    kind, _, words = said.partition(" ")
+    if words:
+        return {kind: tuple(words.split("/"))}
+    return {"asked": True} if said == "?" else {"negation": said} if said else {}
 
 
 def object_of(what: str, more: dict[str, object]) -> Complement:

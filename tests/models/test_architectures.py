@@ -17,9 +17,7 @@ EVERY = pytest.mark.parametrize("architecture", ARCHITECTURES, ids=lambda a: a.n
 
 
 @EVERY
-def test_weights_are_the_models_own_and_its_output_is_untouched(
-    architecture: Architecture,
-) -> None:
+def test_weights_are_the_models_own_and_its_output_is_untouched(architecture: Architecture) -> None:
     found = exactness_of(architecture)
     assert found.weights <= 1e-5
     assert found.output == 0

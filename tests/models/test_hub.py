@@ -4,6 +4,7 @@ All tests run with HF_HUB_OFFLINE=1, under which the hub's library raises at any
 """
 
 import json
+import logging
 import shutil
 from pathlib import Path
 
@@ -101,7 +102,7 @@ def test_nothing_but_safetensors_is_ever_fetched(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_configuration_out_of_reach_is_asked_for_once_and_told_in_one_sentence(
-    monkeypatch: pytest.MonkeyPatch, run: Run, caplog: pytest.LogCaptureFixture
+    monkeypatch: pytest.MonkeyPatch, run: Run, logged: list[logging.LogRecord]
 ) -> None:
     asked: list[str] = []
 
@@ -118,7 +119,7 @@ def test_a_configuration_out_of_reach_is_asked_for_once_and_told_in_one_sentence
     assert "; did you mean gpt2 or gpt3?" in ended.err
     assert "could not be reached" in ended.err
     assert ended.err.count("\n") == 1
-    assert not caplog.records
+    assert logged == []
 
 
 def test_a_folder_of_the_name_of_a_hub_model_is_pointed_to(

@@ -53,9 +53,7 @@ def own_attentions(folder: Path, name: str, source: list[int], target: list[int]
     read = [model.config.decoder_start_token_id, *target[:-1]]
     with torch.no_grad():
         return model.eval()(
-            torch.tensor([source]),
-            decoder_input_ids=torch.tensor([read]),
-            output_attentions=True,
+            torch.tensor([source]), decoder_input_ids=torch.tensor([read]), output_attentions=True
         )
 
 

@@ -133,8 +133,7 @@ def test_a_tokenizer_that_needs_a_package_is_one_sentence_with_the_command(
 
 
 @pytest.mark.parametrize(
-    ("name", "content"),
-    [("vocab.txt", "<unk>\n" + "x" * 2000), ("added_tokens.json", "[1]")],
+    ("name", "content"), [("vocab.txt", "<unk>\n" + "x" * 2000), ("added_tokens.json", "[1]")]
 )
 def test_a_vocabulary_that_is_none_is_one_sentence(tmp_path: Path, name: str, content: str) -> None:
     saved("esm", tmp_path)

@@ -63,11 +63,9 @@ def test_composition_is_the_norm_of_the_product(through: Through) -> None:
                 continue
             w, r = heads[writer], heads[reader]
             ov = w.w_v @ w.w_o
-            wanted = {
-                "query": r.w_q @ r.w_k.T,
-                "key": r.w_k @ r.w_q.T,
-                "value": r.w_v @ r.w_o,
-            }[through]
+            wanted = {"query": r.w_q @ r.w_k.T, "key": r.w_k @ r.w_q.T, "value": r.w_v @ r.w_o}[
+                through
+            ]
             norm = torch.linalg.matrix_norm
             score = float(norm(ov @ wanted) / (norm(ov) * norm(wanted)))
             assert scores[i, j] == pytest.approx(score, abs=1e-5)

@@ -25,9 +25,7 @@ def test_what_was_written_as_the_tokenizer_cuts_it_has_its_offsets(
     assert [text[token.start : token.end].strip() for token in tokens] == ["a", "blue", "dog"]
 
 
-def test_what_was_cut_in_another_way_keeps_its_ids_and_its_parts(
-    tokenizer: TextTokenizer,
-) -> None:
+def test_what_was_cut_in_another_way_keeps_its_ids_and_its_parts(tokenizer: TextTokenizer) -> None:
     vocabulary = tokenizer.backend.get_vocab()
     letters = [vocabulary["d"], vocabulary["o"], vocabulary["g"]]
     ids = spelled(tokenizer, "blue", "楚") + letters
@@ -57,9 +55,7 @@ def test_the_mark_that_a_word_begins_is_no_part_of_its_first_letter(
     assert [(token.label, token.start, token.end) for token in tokens] == cut
 
 
-def test_a_mark_stands_for_no_letter_of_the_built_in_model_either(
-    tokenizer: TextTokenizer,
-) -> None:
+def test_a_mark_stands_for_no_letter_of_the_built_in_model_either(tokenizer: TextTokenizer) -> None:
     tokens = tokenizer.encode("a 楚留", bos=False, special=False)
     parts = [f"{letter} {i}/3" for letter in "楚留" for i in (1, 2, 3)]
     assert [token.label for token in tokens] == ["a", "␣", *parts]

@@ -83,10 +83,7 @@ class PythonOnly:
         return made
 
 
-SPLIT = {
-    "the cat sat on the mat": "the|c|at|s|at|o|n|the|m|at",
-    "the  qqq cat": "the|q|q|q|c|at",
-}
+SPLIT = {"the cat sat on the mat": "the|c|at|s|at|o|n|the|m|at", "the  qqq cat": "the|q|q|q|c|at"}
 LOWERED = {
     "The cats sat on the Mat.": "The|cat|s|sat|on|the|Mat|.",
     "Café cat?": "Café|cat|?",
@@ -94,10 +91,7 @@ LOWERED = {
     "banana a ana cat a": "banana|a|ana|cat|a",
     "banana. 楚 a": "banana|.|楚|a",
 }
-BYTES = {
-    "a 楚  e\u0301\n👍": "a| |楚|楚|楚| | |e|\u0301|\u0301|\n|👍|👍|👍|👍",
-    " é ": " |é|é| ",
-}
+BYTES = {"a 楚  e\u0301\n👍": "a| |楚|楚|楚| | |e|\u0301|\u0301|\n|👍|👍|👍|👍", " é ": " |é|é| "}
 PYTHON_ONLY: Mapping[str, PythonOnly] = {
     "esm": PythonOnly(
         "EsmTokenizer",

@@ -73,9 +73,7 @@ def test_every_row_is_that_of_eager_attention(folder: tuple[Spoken, Path]) -> No
         assert difference(spoken, path, kind) < 1e-5
 
 
-def test_a_model_in_memory_comes_with_what_makes_its_features(
-    folder: tuple[Spoken, Path],
-) -> None:
+def test_a_model_in_memory_comes_with_what_makes_its_features(folder: tuple[Spoken, Path]) -> None:
     spoken, path = folder
     model = getattr(transformers, spoken.model).from_pretrained(path).eval()
     extract = transformers.AutoFeatureExtractor.from_pretrained(path)

@@ -53,10 +53,7 @@ QWEN3_VISION = {
     "out_hidden_size": 32,
     "num_position_embeddings": 64,
 }
-QWEN3_IMAGES = {
-    "size": {"shortest_edge": 64 * 64, "longest_edge": 32 * 32 * 64},
-    "patch_size": 16,
-}
+QWEN3_IMAGES = {"size": {"shortest_edge": 64 * 64, "longest_edge": 32 * 32 * 64}, "patch_size": 16}
 IDEFICS_TOKENS = {
     **IMAGE,
     "fake_image_token": "<fake_token_around_image>",
@@ -399,12 +396,7 @@ ZOO = (
             "vocab_size": 320,
             "hidden_size": 32,
             "text_config": {**TEXT, "model_type": "qwen2"},
-            "vision_config": {
-                **VISION,
-                "image_size": 112,
-                "hidden_stride": 2,
-                "vocab_size": 69,
-            },
+            "vision_config": {**VISION, "image_size": 112, "hidden_stride": 2, "vocab_size": 69},
         },
         images={**SQUARE, "crop_to_patches": True},
         processor={"image_seq_length": 16},

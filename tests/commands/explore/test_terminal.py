@@ -183,11 +183,7 @@ def test_ctrl_c_leaves_from_wherever_one_is(tmp_path: Path, capture_file: str) -
     ids=["256", "16", "none"],
 )
 def test_colours_are_those_that_the_terminal_has(
-    tmp_path: Path,
-    capture_file: str,
-    variables: dict[str, str],
-    there: bytes,
-    not_there: bytes,
+    tmp_path: Path, capture_file: str, variables: dict[str, str], there: bytes, not_there: bytes
 ) -> None:
     drawn = in_terminal(tmp_path, capture_file, **variables).drawn
     assert re.search(there, drawn)
@@ -252,9 +248,7 @@ def test_a_terminal_that_cannot_draw_is_told() -> None:
     assert "this terminal's encoding (latin-1) has no lines and bars" in said
 
 
-def test_without_its_extra_one_line_says_how_to_install_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_its_extra_one_line_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [
         name for name in sys.modules if name.startswith(("textual", "attnviz.commands.explore"))
     ]:

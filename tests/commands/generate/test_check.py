@@ -1,5 +1,6 @@
 """`--check`: evidence that is given twice, groundedness, random subsets and curves."""
 
+import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ import attnviz
 from attnviz.commands.generate.checked import about_check, draw_curves
 from attnviz.draw.picture.paint import PictureOptions
 from attnviz.errors import ExitStatus, InputError, UsageError
+from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.native import save_checkpoint
 from attnviz.records.capture import FloatArray
 from attnviz.records.grounding import Check, Grounds, SmallestSet
@@ -24,18 +26,18 @@ TOLD, ELSE = "Tom was stabbed by Leo .", "Anna cleaned the floor ."
 TWICE = {"letter": TOLD, "diary": ELSE, "report": TOLD, "note": "Clara painted the door ."}
 
 
+@functools.cache
+def builtin() -> LoadedModel:
+    return attnviz.load_model("builtin")._loaded
+
+
 def ids_of(text: str, *, bos: bool = False) -> list[int]:
-    return [
-        t.id
-        for t in attnviz.load_model("builtin")._loaded.tokenizer.encode(
-            text, bos=bos, special=False
-        )
-    ]
+    return [t.id for t in builtin().tokenizer.encode(text, bos=bos, special=False)]
 
 
 def log_probability(docs: Mapping[str, str], answer: str) -> float:
     """Of an answer after these documents and the question: a run of its own, by hand."""
-    model = attnviz.load_model("builtin")._loaded
+    model = builtin()
     prompt = "\n\n".join([*docs.values(), ASKS])
     return float(model.log_probabilities([ids_of(prompt, bos=True)], ids_of(answer)).sum())
 
@@ -55,7 +57,7 @@ def test_groundedness_is_the_formula_on_runs_by_hand() -> None:
     docs, answer = {"diary": ELSE, "letter": TOLD}, " Leo"
     check = attnviz.generate(ASKS, docs=docs, target=answer).check()
     assert check.grounds is not None
-    model = attnviz.load_model("builtin")._loaded
+    model = builtin()
     whole = log_probability(docs, answer)
     # the blank lines between documents stay, as no document holds them
     text = f"{ELSE}\n\n{TOLD}\n\n{ASKS}"
@@ -145,7 +147,7 @@ def test_a_picture_of_curves_has_their_points_and_the_range_of_random_orders(
 def test_curves_are_those_of_runs_by_hand() -> None:
     answer = attnviz.generate(ASKS, docs={"letter": TOLD, "diary": ELSE}, target=" Leo")
     deletion, insertion = answer.check("curve").curves
-    model, capture = attnviz.load_model("builtin")._loaded, answer.capture.record
+    model, capture = builtin(), answer.capture.record
     tokens = [t for t in capture.key_tokens if t.start < len(capture.text) - len(" Leo")]
     (a, b), (c, d) = ((0, len(TOLD)), (len(TOLD) + 2, len(TOLD) + 2 + len(ELSE)))
     shares = {row["segment"]: row["share"] for row in answer.shares()}

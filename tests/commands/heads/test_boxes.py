@@ -78,10 +78,7 @@ def test_a_long_winding_region_is_found_in_few_passes() -> None:
 
 
 def test_views_of_an_image_lie_apart_on_a_sheet() -> None:
-    views = (
-        ImageView("overview", (0, 0, 8, 8), 2, 2),
-        ImageView("tile", (0, 0, 4, 8), 3, 1),
-    )
+    views = (ImageView("overview", (0, 0, 8, 8), 2, 2), ImageView("tile", (0, 0, 4, 8), 3, 1))
     image = SeenImage(RawImage("a", np.zeros((8, 8, 3), np.uint8)), views)
     patches = [Patch(0, 0, r, c) for r in range(2) for c in range(2)]
     patches += [Patch(0, 1, r, 0) for r in range(3)]
@@ -199,13 +196,7 @@ def test_sinks_take_much_of_nearly_every_row() -> None:
 
 @pytest.mark.parametrize(
     "box",
-    [
-        (600, 600, 700, 700),
-        (-9, -9, -1, -1),
-        (0, 0, 9999, 9),
-        (0, -2, 9, 9),
-        (-0.5, 0, 0.5, 0.5),
-    ],
+    [(600, 600, 700, 700), (-9, -9, -1, -1), (0, 0, 9999, 9), (0, -2, 9, 9), (-0.5, 0, 0.5, 0.5)],
 )
 def test_a_box_that_reaches_outside_of_the_image_is_refused(
     folder: Path, image: Path, box: tuple[float, ...]

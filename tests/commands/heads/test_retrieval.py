@@ -74,9 +74,7 @@ def saved(folder: Path, model: GPT) -> str:
     return str(folder)
 
 
-def test_a_planted_head_has_the_score_1_and_a_head_that_does_not_match_none(
-    tmp_path: Path,
-) -> None:
+def test_a_planted_head_has_the_score_1_and_a_head_that_does_not_match_none(tmp_path: Path) -> None:
     needles = Needles(samples=2)
     copying = load(Source(saved(tmp_path / "copies", planted())))
     found = measure_retrieval(copying, needles, TextOptions())

@@ -1,30 +1,10 @@
-"""Workers that are there at once; a server of buckets, for scans from and into object stores."""
+"""A server of buckets, for scans from and into object stores."""
 
-import multiprocessing
 import os
 from collections.abc import Iterator
 
 import fsspec
 import pytest
-
-from tests.conftest import forkserver
-
-SPAWNED = multiprocessing.get_context
-
-
-@pytest.fixture(scope="package", autouse=True)
-def _forked_workers() -> Iterator[None]:
-    """Workers are forked from a process that has imported torch, instead of importing it each."""
-    context = forkserver()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(multiprocessing, "get_context", lambda _=None: context)
-        yield
-
-
-@pytest.fixture
-def spawned_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers start as they do for users, with the signals and variables of this moment."""
-    monkeypatch.setattr(multiprocessing, "get_context", SPAWNED)
 
 
 @pytest.fixture

@@ -171,7 +171,7 @@ def test_a_table_that_is_lost_later_is_made_again_to_the_same_bytes(
     assert scanned(corpus, tmp_path / "out", model) == whole == tables(kept)
 
 
-@settings(max_examples=6)  # each counts up to seven shards
+@settings(max_examples=3)  # each counts up to seven shards
 @given(st.randoms(use_true_random=False), st.integers(1, 6), st.booleans())
 def test_the_windows_that_are_chosen_in_the_end_are_kept_in_whatever_order_shards_come(
     model: LoadedModel, draw: random.Random, shards: int, sample: bool

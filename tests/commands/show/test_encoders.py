@@ -181,12 +181,7 @@ def test_a_saved_capture_shows_the_same(
 @pytest.mark.parametrize("options", [["--weighted"], ["--rollout"], ["--reduce", "mean"], []])
 @pytest.mark.parametrize("name", ["dino", slow("siglip")])
 def test_every_form_can_be_drawn(
-    run: Run,
-    folders: dict[str, str],
-    picture: str,
-    tmp_path: Path,
-    name: str,
-    options: list[str],
+    run: Run, folders: dict[str, str], picture: str, tmp_path: Path, name: str, options: list[str]
 ) -> None:
     for suffix in ("png", "svg"):
         to = tmp_path / f"a.{suffix}"

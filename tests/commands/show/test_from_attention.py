@@ -199,11 +199,7 @@ def test_an_encoder_decoder_writes_rows_of_both_attentions() -> None:
     model, ids = T5ForConditionalGeneration(config).eval(), torch.tensor([[5, 6, 7, 8]])
     model.set_attn_implementation("eager")
     made = model.generate(
-        ids,
-        max_new_tokens=5,
-        do_sample=False,
-        output_attentions=True,
-        return_dict_in_generate=True,
+        ids, max_new_tokens=5, do_sample=False, output_attentions=True, return_dict_in_generate=True
     )
     with torch.no_grad():
         read = model(

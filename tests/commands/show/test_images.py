@@ -468,9 +468,7 @@ def test_relative_attention_is_the_ratio_to_a_neutral_prompt(
     assert "--relative is for images" in refused.err
 
 
-def test_the_head_that_looks_at_single_places_is_shown(
-    captured: attnviz.AttentionCapture,
-) -> None:
+def test_the_head_that_looks_at_single_places_is_shown(captured: attnviz.AttentionCapture) -> None:
     """One head's rows move over the image; those of most others all fall on one token, a sink."""
     (layer,) = captured.record.layers
     seen = [t.index for t in captured.record.key_tokens if t.image is not None]

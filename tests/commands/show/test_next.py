@@ -69,9 +69,7 @@ def test_the_same_head_is_chosen_where_patterns_are_too_large_to_keep(
     np.testing.assert_array_equal(long.capture.extras[RESTS], whole.capture.extras[RESTS])
 
 
-def test_neither_the_word_itself_nor_the_first_token_brings_anything(
-    tmp_path: Path,
-) -> None:
+def test_neither_the_word_itself_nor_the_first_token_brings_anything(tmp_path: Path) -> None:
     """Whose head attends to all tokens alike."""
     model = copying()
     second: Any = model.h[1].attn

@@ -259,9 +259,7 @@ def test_a_token_pinned_shows_its_links_alone_and_the_fragment_keeps_it(
     assert again.is_checked("#sink")
 
 
-def test_rests_can_be_dropped_and_rows_that_keep_something_sum_to_1_again(
-    opened: Open,
-) -> None:
+def test_rests_can_be_dropped_and_rows_that_keep_something_sum_to_1_again(opened: Open) -> None:
     pattern = np.eye(8, dtype=np.float32)
     pattern[3:] = [0.05, 0.05, 0.6, 0.3, 0, 0, 0, 0]  # it rests on its third key
     pattern[6:] = [0.05, 0.05, 0.85, 0.05, 0, 0, 0, 0]

@@ -87,10 +87,7 @@ def test_what_is_pointed_at_in_one_view_is_shown_in_all(opened: Open, capture: C
         "pair": [f"k{strongest}"],
         "other": [strongest],
     }
-    for place in (
-        '#columns text[data-side="q"][data-index="3"]',
-        '#read span[data-index="3"]',
-    ):
+    for place in ('#columns text[data-side="q"][data-index="3"]', '#read span[data-index="3"]'):
         shown.hover("h1")
         assert told(shown)["heatmap"] is None
         shown.hover(place)
@@ -144,9 +141,7 @@ def test_the_text_comes_first_and_its_most_telling_word_is_pinned(
     assert ranked(shown, "here")[0][0] == "Bark"
 
 
-def test_where_no_rule_finds_a_link_the_strongest_to_another_word_is_pinned(
-    opened: Open,
-) -> None:
+def test_where_no_rule_finds_a_link_the_strongest_to_another_word_is_pinned(opened: Open) -> None:
     weights = np.tril(np.full((6, 6), 0.1, np.float32))
     weights[:, 0] = 1 - weights[:, 1:].sum(axis=1)
     weights[4] = [0.3, 0.05, 0.6, 0.04, 0.01, 0]

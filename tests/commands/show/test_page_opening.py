@@ -55,8 +55,7 @@ def test_what_a_page_has_switches_for_turns_them_and_changes_nothing_else(
 
 
 @pytest.mark.parametrize(
-    "options",
-    ["--weighted", "--drop-key and", "--weighted --words", "--drop-key a --chars"],
+    "options", ["--weighted", "--drop-key and", "--weighted --words", "--drop-key a --chars"]
 )
 def test_a_page_of_changed_weights_has_the_head_and_the_scores_of_the_models_own(
     run: Run, tmp_path: Path, options: str

@@ -145,10 +145,7 @@ def test_a_reduction_is_the_formula_on_the_heads(run: Run, model: str) -> None:
         np.testing.assert_allclose(json.loads(shown.out)["patterns"][0], expected, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "source",
-    ["argument", "file", "dash", "pipe"],
-)
+@pytest.mark.parametrize("source", ["argument", "file", "dash", "pipe"])
 def test_the_text_comes_from_wherever_it_is(
     run: Run, model: str, tmp_path: Path, source: str
 ) -> None:
@@ -277,16 +274,16 @@ def test_a_long_text_is_cut_from_the_side_that_was_named(
     assert all(text[t["start"] : t["end"]] == t["text"] for t in tokens)
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+@pytest.mark.parametrize(
+    ("suffix", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
+)
 def test_a_picture_is_written_and_is_the_same_each_time(
-    run: Run, model: str, tmp_path: Path, suffix: str
+    run: Run, model: str, tmp_path: Path, suffix: str, start: bytes
 ) -> None:
-    first, second = tmp_path / f"1.{suffix}", tmp_path / f"2.{suffix}"
-    for path in (first, second):
-        assert run("show", TEXT, "-o", str(path)).status is ExitStatus.OK
-    assert first.read_bytes() == second.read_bytes()
-    assert first.read_bytes()[:4] in (b"\x89PNG", b"<?xm", b"%PDF")
-    assert run("show", TEXT, "-f", suffix).raw == first.read_bytes()
+    path = tmp_path / f"1.{suffix}"
+    assert run("show", TEXT, "-o", str(path)).status is ExitStatus.OK
+    assert path.read_bytes().startswith(start)
+    assert run("show", TEXT, "-f", suffix).raw == path.read_bytes()
 
 
 def test_a_view_in_a_file_is_plain_text(run: Run, model: str, tmp_path: Path) -> None:

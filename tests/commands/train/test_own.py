@@ -21,12 +21,7 @@ from attnviz.commands.train import folder as train_folder
 from attnviz.commands.train import loop, own
 from attnviz.commands.train import plan as train_plan
 from attnviz.commands.train.plan import Plan, Point
-from attnviz.errors import (
-    ExitStatus,
-    InputError,
-    OutputError,
-    UsageError,
-)
+from attnviz.errors import ExitStatus, InputError, OutputError, UsageError
 from attnviz.models.catalog import Source, load
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.native import load_checkpoint

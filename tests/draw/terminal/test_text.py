@@ -237,11 +237,7 @@ def test_more_or_fewer_queries_than_one_are_refused(queries: list[int]) -> None:
 
 def test_in_the_decoder_the_text_is_what_was_written_and_no_key_is_the_query() -> None:
     written = "un chat bleu"
-    tokens = (
-        Token(0, 1, "un", 0, 2),
-        Token(1, 2, " chat", 2, 7),
-        Token(2, 3, " bleu", 7, 12),
-    )
+    tokens = (Token(0, 1, "un", 0, 2), Token(1, 2, " chat", 2, 7), Token(2, 3, " bleu", 7, 12))
     begin = Token(0, -1, "", 0, 0, special=True)
     keys = (begin, replace(tokens[0], index=1), replace(tokens[1], index=2))
     exhibit = seen_by(2, ["x"] * 3, [0.25, 0.25, 0.5])

@@ -135,7 +135,7 @@ def by_hand(model: Any) -> list[tuple[Tensor, Tensor, Tensor, Tensor]]:
         hooks += [
             mixer.in_proj.register_forward_hook(
                 lambda _m, _a, output, scale=scale: projected.append((output * scale)[0])
-            ),
+            )
         ]
         if hasattr(mixer, "norm"):
             hooks += [

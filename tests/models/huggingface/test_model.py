@@ -89,11 +89,7 @@ BROKEN: list[tuple[str, Callable[[Path], None], str]] = [
     ("no weights", lambda f: (f / "model.safetensors").unlink(), "has no model.safetensors"),
     ("pickled weights", _pickle, "hold more than tensors"),
     ("half the weights", _truncate, "damaged or incomplete"),
-    (
-        "other shapes",
-        _edited(n_positions=60),
-        r"\(61, 21\), but config.json asks for \(60, 21",
-    ),
+    ("other shapes", _edited(n_positions=60), r"\(61, 21\), but config.json asks for \(60, 21"),
     ("a layer too many", _edited(n_layer=3), r"lack .*h\.2\."),
     ("NaN weights", _nan, "h.1.mlp.c_fc.bias .* NaN"),
     ("no tokenizer", lambda f: (f / "tokenizer.json").unlink(), "has no tokenizer.json"),

@@ -311,9 +311,7 @@ def test_scores_in_the_thousands_are_rounding_and_no_fault(attention: str) -> No
     loaded(model).capture(TEXT * 3)
 
 
-def test_outputs_without_an_axis_of_heads_are_taken_as_the_module_takes_them(
-    register: Any,
-) -> None:
+def test_outputs_without_an_axis_of_heads_are_taken_as_the_module_takes_them(register: Any) -> None:
     function = Mine()
     flat = lambda *given, **more: (function(*given, **more)[0].flatten(2), None)  # noqa: E731
     register(flat)
