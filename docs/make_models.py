@@ -120,7 +120,7 @@ def parts(architecture: Architecture) -> str:
 
 
 def every() -> str:
-    """What became of every text architecture of transformers: a list for each outcome."""
+    """The results for every text architecture of transformers: a list for each outcome."""
     from every_architecture import EXACT, Measured, measured, names
 
     asked = names()
@@ -128,8 +128,8 @@ def every() -> str:
     for each in measured(asked):
         by_outcome.setdefault(each.outcome, []).append(each)
     lines = [
-        f"Of the {len(asked)} model types that transformers {transformers.__version__} has a "
-        "language model for:\n"
+        f"Results for the {len(asked)} model types for which transformers "
+        f"{transformers.__version__} has a language model:\n"
     ]
     for outcome, meaning in {
         "exact": f"exact, with weights within {EXACT:.0e} of transformers' eager attention (in "
