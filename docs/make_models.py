@@ -35,7 +35,7 @@ from tests.frozen import EXPERTS, frozen, worst_sum
 TARGET = Path(__file__).with_name("models.md")
 ROOT = TARGET.parents[1]
 TABLE = re.compile(r"(?<=<!-- table -->\n).*?(?=<!-- /table -->)", re.DOTALL)
-HEAD = """| architecture | what is particular | how it is captured | weights | output | parts |
+HEAD = """| architecture | feature | captured from | weights | output | parts |
 | --- | --- | --- | --- | --- | --- |
 """
 
@@ -98,7 +98,7 @@ def _moved(model: LoadedModel, exact: LoadedModel, text: str, cut: TextOptions) 
 def row(architecture: Architecture) -> str:
     """One architecture, measured."""
     exactness = exactness_of(architecture)
-    how = "what its modules return" if architecture.fallback else "attention function"
+    how = "its modules' results" if architecture.fallback else "attention function"
     what = architecture.what + (
         "" if architecture.kind == "self" else f" ({architecture.kind}-attention)"
     )
