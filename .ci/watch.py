@@ -1,7 +1,7 @@
-"""Runs `attnviz ARGUMENTS`, and says last on stderr what of the package it needed.
+"""Run `attnviz ARGUMENTS`, and end with a line on stderr on the parts of the package it needed.
 
-That is how many of its modules were loaded; and how many of its files were entered: a function was
-called in them, or a class was made. A file of constants alone is loaded, and not entered.
+These are the number of modules that were loaded, and of files that were entered: a function was
+called in them, or a class was made. A file with only constants is loaded, and not entered.
 """
 
 import sys

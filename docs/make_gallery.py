@@ -1,4 +1,4 @@
-"""Make the gallery: offline pages of what attnviz can show, each with the command that made it.
+"""Make the gallery: offline pages that attnviz writes, each with the command that made it.
 
     python docs/make_gallery.py [FOLDER]     into build/gallery, or this folder
 
@@ -34,7 +34,7 @@ READY = "body[data-ready], html:not(:has(script)) body"
 """A page that is drawn: its script says so, if it has one."""
 OPTION, UNBROKEN = re.compile(r"(?<= )--?\w[\w-]* \S+"), r"<span>\g<0></span>"
 SCREEN = {"width": 1200, "height": 780}
-LEAD = "Each page is one file, works offline, and was made by the command that stands under it."
+LEAD = "Each page is one file, works offline, and was made by the command below it."
 TITLE = "<title>attnviz: gallery</title>"
 PAGE = """<!doctype html>
 <html lang="en">
@@ -56,7 +56,7 @@ body {{ font: 1rem/1.5 system-ui, sans-serif; margin: 0 auto; max-width: 76rem; 
 
 @dataclass(frozen=True)
 class Entry:
-    """A page of the gallery: the commands that make it, one a line, and what it shows."""
+    """A page of the gallery: the commands that make it, one per line, and a claim about it."""
 
     title: str
     claim: str
@@ -82,18 +82,18 @@ ENTRIES = (
     ),
     Entry(
         "Which word attends to which",
-        "Point at a word to see what it attends to, and in which heads most.",
+        "Point at a word to see which words it attends to, and in which heads most.",
         'attnviz show "a fluffy blue creature roamed the verdant forest" -o words.html',
     ),
     Entry(
-        "What an answer rests on",
-        "The answer names Victor; without the letter, which says so, it would not.",
+        "The sources of an answer",
+        "The answer names Victor, as the letter does; without the letter, it would not.",
         'attnviz generate "therefore the murderer was" --doc sample:diary '
         "--doc sample:letter --doc sample:report --check -o answer.html",
     ),
     Entry(
         "Many answers, and how well they are grounded",
-        "Each question opens; what failed and what is least grounded stands first.",
+        "Each question opens; failed questions and the least grounded answers come first.",
         "attnviz generate --lines --file sample:questions --check -o results.jsonl --resume\n"
         "attnviz report results.jsonl -o report.html",
         code=3,  # one of the questions has no documents
@@ -112,7 +112,7 @@ ENTRIES = (
     ),
     Entry(
         "Every head over a corpus",
-        "What each head of the built-in model does on 200 texts, with examples.",
+        "The behaviour of each head of the built-in model on 200 texts, with examples.",
         "attnviz scan sample:colors -o scanned\nattnviz atlas scanned -o atlas.html",
     ),
 )

@@ -35,7 +35,7 @@ from tests.frozen import EXPERTS, frozen, worst_sum
 TARGET = Path(__file__).with_name("models.md")
 ROOT = TARGET.parents[1]
 TABLE = re.compile(r"(?<=<!-- table -->\n).*?(?=<!-- /table -->)", re.DOTALL)
-HEAD = """| architecture | what is particular | how it is captured | weights | output | parts |
+HEAD = """| architecture | feature | captured from | weights | output | parts |
 | --- | --- | --- | --- | --- | --- |
 """
 
@@ -98,7 +98,7 @@ def _moved(model: LoadedModel, exact: LoadedModel, text: str, cut: TextOptions) 
 def row(architecture: Architecture) -> str:
     """One architecture, measured."""
     exactness = exactness_of(architecture)
-    how = "what its modules return" if architecture.fallback else "attention function"
+    how = "its modules' results" if architecture.fallback else "attention function"
     what = architecture.what + (
         "" if architecture.kind == "self" else f" ({architecture.kind}-attention)"
     )
@@ -120,7 +120,7 @@ def parts(architecture: Architecture) -> str:
 
 
 def every() -> str:
-    """What became of every text architecture of transformers: a list for each outcome."""
+    """The results for every text architecture of transformers: a list for each outcome."""
     from every_architecture import EXACT, Measured, measured, names
 
     asked = names()
@@ -128,8 +128,8 @@ def every() -> str:
     for each in measured(asked):
         by_outcome.setdefault(each.outcome, []).append(each)
     lines = [
-        f"Of the {len(asked)} model types that transformers {transformers.__version__} has a "
-        "language model for:\n"
+        f"Results for the {len(asked)} model types for which transformers "
+        f"{transformers.__version__} has a language model:\n"
     ]
     for outcome, meaning in {
         "exact": f"exact, with weights within {EXACT:.0e} of transformers' eager attention (in "

@@ -16,7 +16,7 @@ TARGET = Path(__file__).with_name("notebook.ipynb")
 CELLS = (
     """# attnviz in a notebook
 
-A capture shows itself as a page. Point at a word to see what it attends to; click to keep it.""",
+A capture is shown as a page. Point at a word to see which words it attends to; click to pin it.""",
     """>import attnviz
 
 capture = attnviz.capture("a fluffy blue creature roamed the verdant forest")
@@ -27,9 +27,9 @@ capture""",
 links = pandas.DataFrame(capture.to_columns(heads="L3H2", top=1))
 links[["query_token", "key_token", "weight"]]""",
     """>capture.figure("heatmap", heads="L3H2")""",
-    "Which head repeats what followed the last time, on the standard probe.",
+    "The heads that attend to the token after an earlier occurrence, on the standard probe.",
     """>print(attnviz.heads(sort="induction", top=3))""",
-    "What the model loses without each head of a layer, over one text.",
+    "The model's loss without each head of a layer, over one text.",
     """>text = "a fluffy blue creature roamed the forest . the creature was"
 effects = attnviz.ablate(text, answer="blue", layers="2")
 pandas.DataFrame(effects.to_columns())[["layer", "head", "before", "after", "change"]]""",

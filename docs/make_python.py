@@ -46,8 +46,8 @@ ELSEWHERE = {
     "quiet": "`.notes` holds the notes; nothing is printed",
     "debug": "Python shows its own tracebacks",
     "verify": "`verify(…)`",
-    "shard": "the command's alone: parts are processes of their own",
-    "merge": "the command's alone: parts are processes of their own",
+    "shard": "only the command: parts are separate processes",
+    "merge": "only the command: parts are separate processes",
 }
 """What stands in Python for options that have no argument."""
 OF = {
@@ -55,7 +55,7 @@ OF = {
     ("atlas", "sort"): "sort `.to_columns()`",
     ("atlas", "top"): "cut `.to_columns()`",
     ("atlas", "plot"): "`ScanAtlas.figure(plot)`",
-    ("atlas", "export"): "the command's alone",
+    ("atlas", "export"): "only the command",
     ("atlas", "folders"): "`atlas(folder)`",
     ("report", "file"): "`report(path)`",
     ("report", "fail_under"): "compare `.groundedness.mean`",
@@ -77,7 +77,7 @@ OF = {
     ("ablate", "pairs"): "`ablate(text, answer, versus)`, a list of each",
     ("patch", "pairs"): "`patch(text, source, answer, versus)`, a list of each",
     ("circuit", "pairs"): "`circuit(text, source, answer, versus)`, a list of each",
-    ("generate", "resume"): "the command's alone: a loop keeps what it likes",
+    ("generate", "resume"): "only the command: a loop keeps its own results",
     ("generate", "pages"): "`AttentionAnswer.save(…)`",
     ("generate", "text"): "`generate(prompt)`",
     ("generate", "format"): "`.shares(…)`, `.to_columns(…)`, `.figure(…)`, `.page()`",
