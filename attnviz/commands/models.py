@@ -167,7 +167,7 @@ def _figures(figures: Sequence[Figure], width: int) -> Iterator[Text]:
 
 
 def _readouts(readouts: Sequence[ReadOut], width: int) -> Iterator[Text]:
-    """How often each read-out is right around each head, and before any attention."""
+    """The accuracy of each read-out around each head, and before any attention."""
     names = ("before", "adds", "after", "token alone", "chance", "cases")
     columns = (Column("read-out"), Column("head"), *(Column(name, right=True) for name in names))
     rows = []
@@ -231,7 +231,7 @@ def models(
 
 
 def _described(name: str) -> tuple[ModelFacts, ModelCard]:
-    """As the catalog has it; embeddings with a card of their own, as they run no layer."""
+    """The facts in the catalog; embeddings with a card of their own, as they run no layer."""
     if name == EMBEDDINGS:
         facts, _ = describe(BUILTIN)
         counted = parameters_of(Source(BUILTIN))

@@ -1,4 +1,4 @@
-"""What a model loses without some of its parts, as rows."""
+"""Ablation effects as rows: how much worse a model predicts without some of its parts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

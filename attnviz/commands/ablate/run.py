@@ -59,10 +59,10 @@ DRAWS = 10
 
 @dataclass(frozen=True)
 class Replacing:
-    """What replaces outputs.
+    """The values that replace outputs.
 
-    `texts`: those that it is taken from; None: the text itself. `mean_by`: how a mean over them is
-    taken; `draws`, `seed`: how many are drawn, to be taken one after the other.
+    `texts`: those that the values are from, or None for the text itself. `mean_by`: how a mean over
+    them is taken; `draws`, `seed`: the number of texts to draw, for one run after the other.
     """
 
     by: Replacement = "zero"
@@ -236,11 +236,11 @@ def _others(how: Replacing, prepared: Prepared, draws: int) -> Others | None:
 
 
 Taken: TypeAlias = tuple[SourceRun | None, Mapping[Site, FloatArray]]
-"""What the edits of all runs put in, but for what comes from the text itself."""
+"""The values that the edits of all runs put in, except for values from the text itself."""
 
 
 def _taken(prepared: Prepared, how: Replacing, changes: Sequence[Intervention]) -> list[Taken]:
-    """What the edits put in: once, or once for each text that is drawn.
+    """The values that the edits put in: once, or once for each text that is drawn.
 
     Raises:
         InputError: no other text fits this one.
@@ -255,7 +255,7 @@ def _taken(prepared: Prepared, how: Replacing, changes: Sequence[Intervention]) 
 
 
 Measured: TypeAlias = tuple[NDArray[np.float64], Outcome | None]
-"""What is measured of a run (tokens), and the predictions of a question's tokens."""
+"""The measure of a run (tokens), and the predictions of a question's tokens."""
 
 
 def _run(
@@ -279,7 +279,7 @@ def _run(
 
 
 def _drawn(same: Sequence[Measured]) -> Measured:
-    """What is measured with each text that was drawn (draws, tokens), and their mean outcome."""
+    """The measures with each text that was drawn (draws, tokens), and their mean outcome."""
     outcomes = [outcome for _, outcome in same if outcome]
     measured = np.stack([measured for measured, _ in same])
     return measured, mean_outcome(outcomes) if outcomes else None

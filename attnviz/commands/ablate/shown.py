@@ -235,7 +235,7 @@ def about_picture(report: AblationReport) -> tuple[str, str, list[str]]:
 
 
 MOST_TOKENS = 60
-"""Of longer texts the terminal shows no grid."""
+"""The terminal shows no grid of longer texts."""
 NAMED = 3
 """Tokens that are named for each part."""
 CELL = 7

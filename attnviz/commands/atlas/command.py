@@ -174,7 +174,7 @@ def command_line(
 
 
 def _result(scans: Sequence[ScanAtlas], view: AtlasView, *, in_full: bool) -> Result[Any]:
-    """What a view shows; `in_full`: whoever shows it cuts it to the `top` parts."""
+    """The result of a view; `in_full`: the caller cuts it to the `top` parts."""
     whole, top = scans[0].record, view.top
     if len(scans) > 1:
         atlases = [scan.record for scan in scans]
@@ -195,7 +195,7 @@ def _read(session: Session, call: Call[ScanAtlas], folder: str) -> ScanAtlas:
 
 
 def _made_of(scans: Sequence[ScanAtlas]) -> Mapping[str, Any]:
-    """How what is shown of one scan, or of several, was made."""
+    """The facts of how a view of one scan, or of several, was made."""
     options, made = dict(current_call().options), [scan.record.made for scan in scans]
     options.pop("partial", None)  # of a scan that is finished, it is all; of another, it is in made
     if len(scans) == 1:

@@ -57,7 +57,7 @@ COLUMNS: Mapping[str, str] = {
 
 
 def meanings() -> dict[str, str]:
-    """What each score of the tree is, in a sentence."""
+    """The meaning of each score of the tree, in a sentence."""
     followed = SCORES["induction"].meaning
     strong = f"Mean {followed}, the query counted, weights below {STRONG} not; over tokens."
     told = {"strong_induction_over_tokens": strong}
@@ -259,7 +259,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def config_object(atlas: Atlas) -> dict[str, Any]:
-    """What `config.json` holds: the run as the loaders read it, and what the page shows."""
+    """The content of `config.json`: the run as the loaders read it, and the page's settings."""
     dtype = atlas.manifest.get("dtype")
     shared: dict[str, Any] = {
         "model_name": model_of(atlas),

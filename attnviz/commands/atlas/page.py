@@ -56,7 +56,7 @@ class AtlasStart:
 
 @dataclass
 class Search:
-    """Which heads have which tokens among those with the most mass, head by head as they come."""
+    """Find the heads that have certain tokens among those with the most mass, one by one."""
 
     sides: Mapping[TokenSide, dict[str, list[float]]] = field(
         default_factory=lambda: {"query": defaultdict(list), "key": defaultdict(list)}
@@ -136,7 +136,7 @@ def head_json(head: HeadAtlas, scan: str) -> str:
 
 
 def scan_id(atlas: Atlas) -> str:
-    """By which a page knows whether a head beside it is of the same scan."""
+    """An id by which a page knows whether a head beside it is of the same scan."""
     content = safe_json([atlas.model, _values(atlas), dict(atlas.manifest)])
     return sha256(content.encode()).hexdigest()[:16]
 

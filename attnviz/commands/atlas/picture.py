@@ -222,7 +222,7 @@ def draw_development(
 
 @dataclass(frozen=True)
 class _Ticks:
-    """Where the checkpoints stand along the axis, from 0 to 1, and which of them are named there.
+    """The places of checkpoints along the axis, from 0 to 1, and those that are named there.
 
     `turned`: names stand upright, as they are long; `height`: what they take below, in inches.
     """

@@ -1,4 +1,4 @@
-"""What a scan found as rows, and all that it found of one head as a JSON object."""
+"""The findings of a scan as rows, and all that it found of one head as a JSON object."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

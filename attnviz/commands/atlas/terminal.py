@@ -208,7 +208,7 @@ def _right(column: Sequence[str], n: int) -> str:
 
 
 def _cells(columns: Sequence[Sequence[str]], arrow: str) -> int:
-    """How wide the columns are, each with the gap behind it."""
+    """The width of the columns, each with the gap after it."""
     return sum(widest(column) + (len(arrow) or GAP) for column in columns)
 
 
@@ -441,7 +441,7 @@ def _example(
 
 
 def _place(example: HeadExample, alike: int, display: Display) -> str:
-    """Where the window is: its file, the byte at which its document begins, and its number."""
+    """The place of the window: its file, the byte at which its document begins, and its number."""
     path = readable(example.path)
     place = f"  {path}, byte {example.start:,}"
     place += f", window {example.window:,}" if example.window else ""

@@ -259,7 +259,7 @@ def _told_apart(names: Sequence[str]) -> Sequence[str]:
 
 
 def _difference(first: Atlas, other: Atlas) -> str:
-    """Why two scans cannot be compared; empty where they can."""
+    """The reason why two scans cannot be compared; empty if they can be."""
     if len(first.rows) != len(other.rows):
         return f"their numbers of heads differ ({len(first.rows)}, {len(other.rows)})"
     heads, others = dict.fromkeys(first.heads), dict.fromkeys(other.heads)
@@ -279,7 +279,7 @@ def _difference(first: Atlas, other: Atlas) -> str:
 
 
 def _corpus_difference(first: Atlas, other: Atlas) -> str:
-    """Which files only one of them has, or which were changed between the scans."""
+    """The files that only one of them has, or that were changed between the scans."""
     files, others = (
         {str(each[0]) if isinstance(each, list) and each else str(each): each for each in corpus}
         if isinstance(corpus, list)
@@ -324,19 +324,19 @@ def _only(partial: str) -> str:
 
 
 def head_title(head: HeadAtlas) -> str:
-    """The same, of which head."""
+    """The title of a page on one head: the model, the head, and the scan."""
     return atlas_title(Atlas(f"{head.model} {head.head}", [head.row]))
 
 
 def development_title(development: Development) -> str:
-    """How many heads are followed over how many checkpoints."""
+    """The number of heads that are followed, and of checkpoints."""
     heads, size = amount(len(development.heads), "head"), size_of(development.size)
     scans = f"{len(development.names)} checkpoints, each a scan of {size}"
     return f"{heads} at {scans}: means over {development.mean_over}"
 
 
 def scatter_title(scatter: Scatter) -> str:
-    """Which scores of how many heads."""
+    """The scores of the plot, and the number of heads."""
     heads = amount(len(scatter.points), "head")
     x, y = SCORES[scatter.x].label, SCORES[scatter.y].label
     only = _only(scatter.points[0].partial)

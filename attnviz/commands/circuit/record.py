@@ -63,7 +63,7 @@ class CircuitTask(OfQuestion):
 
     @property
     def noun(self) -> str:
-        """What a mean is over, or a search."""
+        """The noun for one of the texts that a mean or a search is over."""
         return "pair" if self.replacement == "source" else "text"
 
     @property
@@ -91,7 +91,7 @@ class WithoutSubset:
 
 @dataclass(frozen=True)
 class CircuitReport:
-    """How faithful, complete and minimal a circuit is.
+    """The faithfulness, completeness and minimality of a circuit.
 
     `circuit`: its parts C. `whole`: F(M), and `nothing`: F(∅), with every part replaced. `without`:
     the circuit without each subset; the first K is empty, so that its faithfulness and its gap are

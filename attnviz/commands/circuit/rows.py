@@ -1,4 +1,4 @@
-"""How faithful, complete and minimal a circuit is, and how a search found one, as rows."""
+"""The faithfulness, completeness and minimality of a circuit, and its search, as rows."""
 
 from dataclasses import dataclass
 from typing import Any, Literal

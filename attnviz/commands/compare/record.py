@@ -16,7 +16,7 @@ from attnviz.records.metrics import entropy
 Basis: TypeAlias = Literal["rows", "shares"]
 """The things compared: whole rows, if their keys stand at the same positions, or their shares."""
 SHARES = ("self", "first", "previous", "others")
-"""Where the weight of a row goes: the query itself, the first token, the one before, others."""
+"""The keys that share the weight of a row: the query, the first token, the previous, the rest."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Sight:
 
 @dataclass(frozen=True)
 class HeadDifference:
-    """How differently a head attends in several texts, from 0 (alike) to 1 (disjoint).
+    """The difference of a head's attention in several texts, from 0 (alike) to 1 (disjoint).
 
     `sights`: one for each text, of its query; empty where all queries were compared. `moved`:
     between two images, the keys with the largest gain and the largest loss, and how much these are:
@@ -60,7 +60,7 @@ class TextComparison:
 
     @property
     def shared(self) -> int:
-        """How many tokens at the beginning are the same in all texts."""
+        """The number of tokens at the beginning that are the same in all texts."""
         texts = [[(t.text, t.special) for t in captured.key_tokens] for captured in self.captures]
         same = (len(set(each)) == 1 for each in zip(*texts, strict=False))
         return sum(takewhile(bool, same))

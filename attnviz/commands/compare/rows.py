@@ -85,7 +85,7 @@ class ComparedHead:
         return self.head.sights[self.number - 1]
 
     def cosine(self, after: int) -> float | None:
-        """That of the word's vectors before the head's layer, or (`after`: 1) after it."""
+        """The cosine of the word's vectors before the head's layer, or (`after`: 1) after it."""
         cosines = self.comparison.cosines
         return measured(cosines[self.head.head.layer + after]) if cosines else None
 
@@ -234,7 +234,7 @@ def sights(comparison: TextComparison, top: int | None, line: int | None) -> Ite
 
 
 def what(comparison: TextComparison) -> str:
-    """What is compared, as a word."""
+    """The noun for the items that are compared."""
     return "image" if comparison.of_images else "text"
 
 

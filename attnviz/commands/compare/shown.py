@@ -226,7 +226,7 @@ def _differences(
 
 
 def _elsewhere(display: Display) -> str:
-    """Where to look when no row can differ."""
+    """A hint at another query, when no row can differ."""
     encoder = f"{display.speller('model', 'translator')} {display.speller('kind', 'encoder')}"
     return f"ask about a later word, or use {encoder}"
 

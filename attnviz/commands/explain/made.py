@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from attnviz.models.tokenizer import TextTokenizer
 
 LIKELY = 100
-"""How many of the next tokens a page can name."""
+"""The number of likeliest next tokens that a page can name."""
 OF_LAYER = (
     *("x", "normed", "source", "q", "k", "v", "scores", "pattern", "z"),
     *("written", "attention", "mlp", "after", "bias"),
@@ -116,7 +116,7 @@ def error_of_half(arrays: Mapping[str, FloatArray]) -> Mapping[str, float]:
 
 
 def departures(kinds: Kinds) -> list[str]:
-    """How a model's layers differ from what a page shows, a sentence each."""
+    """The differences of a model's layers from those on the page, a sentence each."""
     sentences = []
     if kinds.changed:
         how = f"Queries and keys are {kinds.changed} behind their projections"

@@ -1,6 +1,6 @@
-"""What a head's addition means: tokens and contexts near it, and what is read out around it.
+"""The meaning of a head's addition: tokens and contexts near it, and read-outs around it.
 
-Nothing is told that chance reaches, too, and nothing without the level of chance beside it.
+A result that chance also reaches is left out, and each result has the level of chance beside it.
 """
 
 from collections.abc import Callable
@@ -72,7 +72,7 @@ def chance_of(model: "LoadedModel") -> float:
 
 
 def readings_of(model: "LoadedModel", trace: HeadTrace) -> tuple[Reading, ...]:
-    """What the model's read-outs read around the head at the query.
+    """The readings of the model's read-outs around the head at the query.
 
     Those that were made for this head and for words such as the query, after one of their classes
     where these are words.
@@ -240,7 +240,7 @@ def _read_out(sheet: HeadSheet, reading: Reading) -> None:
 
 
 def addition(reading: Reading, said: str, *, taken_up: bool, known: bool) -> str:
-    """What is read out of the addition alone, and whether the stream says so before and after."""
+    """The read-out of the addition by itself, and whether the stream has it before and after."""
     added, head = reading.reads[MOMENTS.index("added")], reading.head
     if added.found is None or added.found[1] < SURE:
         return f"From what {head} adds alone: {said}."

@@ -92,7 +92,7 @@ def page_of(traced: Traced, prepared: Prepared) -> Iterator[str]:
 def _held(
     prepared: Prepared,
 ) -> tuple[tuple[Mapping[str, object], Mapping[str, FloatArray]], str | None]:
-    """What the page holds of numbers, the model or a run of it; and why no text can be typed."""
+    """The numbers on the page, the model or a run of it; and why no text can be typed."""
     from attnviz.models.scratch.carried import carried
 
     model = carried(prepared.model, bos=prepared.options.bos)

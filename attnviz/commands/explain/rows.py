@@ -1,4 +1,4 @@
-"""What is explained: a head over a text, token embeddings, small matrices; as calculations."""
+"""Explanations as calculations: of a head over a text, token embeddings, or small matrices."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -304,7 +304,7 @@ def _form(
     arrays: Mapping[str, Numbers],
     shown: Callable[[Display], Iterable[Text]],
 ) -> Form[T]:
-    """How a calculation goes out: as steps, or as facts with every array."""
+    """The output forms of a calculation: steps, or facts with every array."""
     return Form(
         "explain",
         None,

@@ -125,7 +125,7 @@ class Answer:
 
     @cached_property
     def counted(self) -> FloatArray:
-        """The same for shares: without rests, which count as the sink."""
+        """The share of each key without rests, which count as the sink."""
         return self._back(_without_rests(self.weights, self.may, self.rests))
 
     def _back(self, rows: FloatArray) -> FloatArray:
@@ -133,7 +133,7 @@ class Answer:
 
     @cached_property
     def gates(self) -> FloatArray | None:
-        """What gates behind the softmax let through, (2, heads, new tokens), as `GATES` holds it.
+        """The share that gates after the softmax let through, (2, heads, new tokens), as `GATES`.
 
         None where a head has no gate.
         """
@@ -146,13 +146,13 @@ class Answer:
 
     @property
     def read(self) -> int:
-        """How many keys are tokens of the prompt."""
+        """The number of keys that are tokens of the prompt."""
         keys, new = len(self.capture.key_tokens), len(self.capture.query_tokens)
         return keys if self.capture.kind == "cross" else keys + 1 - new
 
     @cached_property
     def sections(self) -> list[Section]:
-        """Its thinking, tool calls and tool results, as far as it has any, and the answer."""
+        """The sections: thinking, tool calls and tool results if it has any, and the answer."""
         capture = self.capture
         prompt = self.before.rstrip()
         tokens = capture.query_tokens
@@ -168,7 +168,7 @@ class Answer:
 
     @property
     def by_section(self) -> "Answer":
-        """The same answer; its own column is cut into its sections."""
+        """The answer with its own column cut into sections."""
         *others, own = self.columns
         if own.part != "answer" or len(self.sections) < 2:
             return self
@@ -347,14 +347,14 @@ class AnswerShares:
 
     @property
     def rests(self) -> FloatArray:
-        """How much of the weight of each part rests, and is no share of a segment (parts)."""
+        """The weight of each part on rests, which is not a share of a segment (parts)."""
         columns = [i for i, c in enumerate(self.answer.columns) if c.part in ("sink", "special")]
         resting: FloatArray = self.shares[:, columns].sum(axis=1)
         return resting
 
     @property
     def gates(self) -> FloatArray | None:
-        """What gates let through in each part, (2, parts), the heads joined as their rows are."""
+        """The share that gates let through in each part, (2, parts), heads joined like the rows."""
         own = self.answer.gates
         if own is None:
             return None
@@ -367,7 +367,7 @@ class AnswerShares:
 
     @property
     def through(self) -> FloatArray | None:
-        """What came through the answer's own words: the shares less those without hops."""
+        """The share through the answer's own words: the shares less those without hops."""
         if not self.answer.hops:
             return None
         direct = replace(self.answer, hops=0).shares_of(self.parts)

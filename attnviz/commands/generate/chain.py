@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 OTHERS = 5
-"""How many other sources are cut for comparison: those with the most attention."""
+"""The number of other sources to cut for comparison: those with the most attention."""
 
 
 @dataclass(frozen=True)

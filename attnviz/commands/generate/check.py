@@ -57,7 +57,7 @@ class AnswerRuns:
         return np.stack([self.made[key] for key in keys])
 
     def without(self, sets: Iterable[Iterable[int]]) -> Doubles:
-        """The same after the prompt without each of these sets of tokens, given by their places."""
+        """Doubles of the prompt without each of these sets of tokens, given by their places."""
         gone = map(set, sets)
         return self.after([[id_ for i, id_ in enumerate(self.ids) if i not in g] for g in gone])
 
@@ -91,7 +91,7 @@ def checked(
     method: CheckMethod,
     see: See | None = None,
 ) -> Check:
-    """What deletions of segments change in an answer's probability.
+    """Measure how deletions of segments change an answer's probability.
 
     The last segment of text stays, as it asks for the answer; images are made grey instead.
 
@@ -134,7 +134,7 @@ def checked(
 
 
 def _grounded(check: Check, runs: AnswerRuns, parts: Deletable, answer: Answer) -> Check:
-    """The same with what all documents give to each statement."""
+    """The check with the groundedness of each statement in all documents."""
     gone = sorted(token for i in parts.documents for token in parts.places[i])
     grounds = _grounds(runs, gone, written=answer.capture.kind != "cross")
     said = tuple(
@@ -145,7 +145,7 @@ def _grounded(check: Check, runs: AnswerRuns, parts: Deletable, answer: Answer) 
 
 
 def _with_images(check: Check, runs: AnswerRuns, answer: Answer, see: See) -> Check:
-    """The same with what images, and regions of them, give to the answer."""
+    """The check with the effects of images, and of regions of them, on the answer."""
     effects, regions = without_regions(see, answer, runs.ids, runs.without([()])[0])
     more = check.runs + len(effects) + len(regions)
     return replace(check, effects=(*check.effects, *effects), occlusions=regions, runs=more)
@@ -225,9 +225,9 @@ times, which makes the greatest of 19 the 95th percentile."""
 WINDOW = 64
 """Unrelated text is made of stretches of this many tokens."""
 LEAST_OWN, MOST_OWN = 128, 512
-"""How many tokens the model writes to draw them from."""
+"""The number of tokens that the model writes to draw them from."""
 _WRITTEN: "WeakKeyDictionary[LoadedModel, dict[int, list[int]]]" = WeakKeyDictionary()
-"""Of each model, texts by their least length."""
+"""Texts of each model, by their least length."""
 
 
 def _grounds(runs: AnswerRuns, gone: Sequence[int], *, written: bool) -> Grounds:

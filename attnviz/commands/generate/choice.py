@@ -29,7 +29,7 @@ def choice_of(model: "LoadedModel", heads: HeadOptions, max_memory: int | None =
 
 
 def note_on(choice: Choice, model: "LoadedModel") -> str | None:
-    """That no head retrieves, or none can be seen to; None where nothing is to be measured."""
+    """A note that no head retrieves, or cannot be seen to; None if nothing is to be measured."""
     writes = model.kind == "self" and model.causal and model.can("generate")
     if choice.why != "all" or not writes:
         return None

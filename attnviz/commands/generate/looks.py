@@ -1,4 +1,4 @@
-"""How an answer is shown, and what of it has a meaning together."""
+"""The looks of an answer, and the combinations that have a meaning."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ WHOLE = {
 
 @dataclass(frozen=True)
 class AnswerLooks(g.Canvas):
-    """How the answer is shown."""
+    """The way in which the answer is shown."""
 
     rows: Annotated[
         RowUnit | None,
@@ -88,7 +88,7 @@ class AnswerLooks(g.Canvas):
 
     @property
     def checks(self) -> CheckMethod | None:
-        """How the answer is checked; None: it is not."""
+        """The method by which the answer is checked, or None without a check."""
         return self.check_method or ("delete" if self.check else None)
 
 

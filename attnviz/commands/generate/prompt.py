@@ -1,4 +1,4 @@
-"""What is asked, as the model reads it: a text, a chat, or a question after documents."""
+"""The prompt as the model reads it: a text, a chat, or a question after documents."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -52,7 +52,7 @@ def prompt_for(
     raw: bool = False,
     images: int = 0,
 ) -> Prompt:
-    """What the model reads; `raw`: documents and question without its chat template.
+    """Make the model's input; `raw`: documents and question without its chat template.
 
     `images`: how many there are, beside those in a chat.
     """
@@ -112,7 +112,7 @@ def _beside_images(
 
 
 def seeing(model: "LoadedModel", prompt: Prompt, options: TextOptions) -> See:
-    """What reads a prompt with images: those of the options, or others in their places."""
+    """The reader of a prompt with images: those of the options, or others in their places."""
     check_uncut(options)
     how = ReadAs(options.bos, options.special, whole=prompt.template is not None)
     return partial(model.see, prompt.text, how=how)

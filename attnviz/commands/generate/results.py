@@ -80,14 +80,14 @@ _READ = Fields[Any](
     ),
 )
 _BEGINNINGS = b'{"line": 1, "row": ', b'{"line": 1, "id": '
-"""How a row begins that is of line 1."""
+"""The beginnings of a row of line 1."""
 
 
 @dataclass(frozen=True)
 class Before:
-    """What is before every line: documents, and the files of images; `folder`: that of the lines'.
+    """The input before every line: documents, and image files; `folder`: that of the lines.
 
-    Its `digest` tells what they hold.
+    The `digest` is that of their content.
     """
 
     documents: Sequence[Document]
@@ -188,7 +188,7 @@ class Results:
 
     @property
     def digest(self) -> str:
-        """Of the line and its images, and of the documents and images before all lines."""
+        """The digest of the line, its images, and the documents and images before all lines."""
         images = digest_of_images(self.now[1] or "", self.before.folder)
         said = f"{self.before.digest}{self.now[1]}{images}"
         return sha256(said.encode("utf-8", "replace")).hexdigest()[:16]

@@ -177,7 +177,7 @@ def _regions(check: Check | None, row: SegmentShare, part: AnswerPart) -> Iterat
 
 
 def _of_check(check: Check | None, segment: str, part: AnswerPart) -> dict[str, Any]:
-    """What a check says of a segment (empty: what is none) in a part of the answer."""
+    """The results of a check for a segment (empty: for the part) in a part of the answer."""
     if check is None:
         return {}
     found = dict[str, Any]()

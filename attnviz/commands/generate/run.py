@@ -1,4 +1,4 @@
-"""What an answer attended to.
+"""The attention of an answer to the segments of its prompt.
 
 prompt ─► tokens ─► write, or read what is given ─► a row for each new token ─► shares of segments
 
@@ -166,7 +166,7 @@ def streamed(write: Callable[[Tell], object]) -> Iterator[NewToken]:
 
 @dataclass(frozen=True)
 class Writing:
-    """How to get an answer: the model writes it, or the user gives it (`target`).
+    """The source of an answer: the model writes it, or the user gives it (`target`).
 
     `stop`: texts that end it; none: those of the model's card.
 
@@ -252,7 +252,7 @@ class Answering:
 
     @property
     def unread_notes(self) -> tuple[str, ...]:
-        """That keys of a chat or a question are not read, perhaps the answer."""
+        """Notes that keys of a chat or a question are not read, perhaps the answer."""
         if not self.prompt.unread:
             return ()
         said = f"not read: {named_words(self.prompt.unread)}"
@@ -378,7 +378,7 @@ class Answering:
         return replace(answer, capture=replace(capture, extras=extras))
 
     def with_each_head(self, answer: Answer) -> Answer:
-        """The same with the rows of each head; where they were not kept, it is read again."""
+        """The answer with the rows of each head; where they were not kept, it is read again."""
         if answer.capture.layers:
             return answer
         new = [token.id for token in answer.capture.query_tokens]
@@ -400,7 +400,7 @@ class Answering:
         yield self.answer(new).shares(unit, slice(out, None))
 
     def answer(self, new: Sequence[NewToken]) -> Answer:
-        """These new tokens as an answer."""
+        """Make an answer of these new tokens."""
         if not new:
             raise InputError("the model wrote nothing", f"give a {option('target')}")
         read, columns, n = self.prompt.text, self._columns, len(self.tokens)
@@ -435,7 +435,7 @@ class Answering:
         return replace(made, named=self.sections, hops=self.hops)
 
     def check(self, answer: Answer, method: CheckMethod = "delete") -> Check:
-        """What deletions of the prompt's segments change in the answer's probability.
+        """Measure how deletions of the prompt's segments change the answer's probability.
 
         Raises:
             UsageError: the chain of an answer without hops.
@@ -457,7 +457,7 @@ class Answering:
         return replace(check, chain=chain)
 
     def suppressed(self, square: Square) -> Square:
-        """The same with what each sentence does to the later ones."""
+        """The square with the effect of each sentence on the later ones."""
         return with_suppression(self.model, square)
 
     def _blank(
@@ -476,7 +476,7 @@ class Answering:
 
 
 def _ended(texts: Sequence[str]) -> int:
-    """How many parts of an unfinished answer no later token can change.
+    """The number of parts of an unfinished answer that no later token can change.
 
     A part has ended where the next one has begun. One that is blank, or ends within a character,
     may still become the beginning of the next.

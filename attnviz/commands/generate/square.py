@@ -74,7 +74,7 @@ def square_of(answer: Answer) -> Square:
 
 
 def with_suppression(model: "LoadedModel", square: Square) -> Square:
-    """The same, with what each sentence does to the later ones: its links from all of them are cut.
+    """The square with the effect of each sentence on later ones, whose links to it are cut.
 
     Bogdan et al. 2025, arXiv 2506.19143, section on attention suppression. The divergence is
     KL(as it is ‖ without) of the next-token distributions.

@@ -1,4 +1,4 @@
-"""What the page of an answer says of its parts, for readers who have no attnviz."""
+"""Texts on the page of an answer about its parts, for readers who have no attnviz."""
 
 import re
 from collections.abc import Iterator

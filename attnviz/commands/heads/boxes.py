@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 ROUNDED = 1
 """Pixels by which a rounded edge may lie outside of the image."""
 MEASURES = ("mass", "on_image", "within", "entropy", "spatial_entropy", "sinks")
-"""What is measured of a row, in this order."""
+"""The measures of a row, in this order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class BoxRun:
 
 @dataclass(frozen=True)
 class BoxScore:
-    """How a head's attention lies to the boxes; means and errors over lines.
+    """The relation of a head's attention to the boxes; means and errors over lines.
 
     `mass`: the weight in the box, of the whole row; `on_image`: on the image; `within`: the share
     of that in the box; `entropy`: of the weights on the image, in nats; `spatial_entropy`: of the
@@ -122,9 +122,9 @@ class BoxReport:
 
 @dataclass(frozen=True, eq=False)
 class BoxTask:
-    """How lines are run: the model, the heads, the text and the images of the call.
+    """The setting of lines: the model, the heads, the text and the images of the call.
 
-    `folder`: where the image files of lines are looked for.
+    `folder`: the folder of the lines' image files.
     """
 
     model: "LoadedModel"

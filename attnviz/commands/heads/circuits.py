@@ -1,4 +1,4 @@
-"""What a model's weights alone say about its heads.
+"""The copying and composition of a model's heads, from its weights and no text.
 
 model ─► one token's run, held fixed ─► each head's weights ─► copying, composition
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def circuits_of(model: "LoadedModel") -> Circuits:
-    """Which heads copy what they attend to, and which read each other.
+    """The heads that copy the tokens that they attend to, and those that read each other.
 
     Where positions turn queries and keys, only the composition through values is told.
 

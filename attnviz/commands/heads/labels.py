@@ -63,7 +63,7 @@ class LabelRun:
 
 @dataclass(frozen=True)
 class LabelScore:
-    """How much of a head's attention goes to the true keys; means and errors over texts.
+    """The share of a head's attention on the true keys; means and errors over texts.
 
     `mass`: the weight on all true keys of a row. `strongest`: the share of rows whose strongest
     key is a true one.
@@ -94,7 +94,7 @@ class LabelReport:
 
     @property
     def rows(self) -> int:
-        """How many labelled rows there are."""
+        """The number of labelled rows."""
         return sum(run.rows for run in self.runs)
 
     @cached_property
@@ -167,7 +167,7 @@ def score_labels(
 
 
 def run_each(name: str, given: object, hint: str, run: Callable[[object], R]) -> list[R]:
-    """What is made of each line of a file, or of each object; `name`: the parameter.
+    """Run each line of a file, or each object; `name`: the parameter.
 
     Raises:
         UsageError: it is neither.

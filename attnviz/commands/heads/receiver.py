@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Receivers:
-    """How unevenly the sentences of a text are attended to by later ones, in each head.
+    """The unevenness in the attention that sentences of a text get from later ones, by head.
 
     `sentences`: their texts. `scores`: the excess kurtosis of each head's vertical scores; NaN
     where they do not vary. `strongest`: the number of the sentence that receives most.
@@ -128,7 +128,7 @@ RECEIVER = Fields[tuple[Receivers, Head, float, int]](
 
 
 def of_receivers(found: Receivers, top: int | None = None) -> Result[Receivers]:
-    """How heads receive; of the `top` with the highest kurtosis."""
+    """The result on receiver heads; `top`: only those with the highest kurtosis."""
     form = Form[Receivers](
         "heads",
         RECEIVER,

@@ -38,7 +38,7 @@ NAME = 2
 
 @dataclass(frozen=True)
 class Needles:
-    """How retrieval is measured.
+    """The setting of a measure of retrieval.
 
     A needle, a name with `length` random tokens, stands at each of `depths` (shares of the filler)
     in a filler of `filler` tokens; the text ends with the name again. `samples` are drawn anew for
@@ -144,7 +144,7 @@ def _looked_at(prepared: Prepared, stack: Haystack) -> list[tuple[Head, float]]:
 
 
 def _written(prepared: Prepared, stack: Haystack) -> list[tuple[Head, float]]:
-    """What a head adds to the copied token's logit from the needle, minus as much of elsewhere.
+    """Each head's addition to the copied token's logit from the needle, minus the same elsewhere.
 
     LOCOS: Gema et al. 2026, "Logit-Contribution Scoring Identifies Non-Literal Retrieval Heads",
     arXiv 2607.01002, section 3: Σ_needle φ − (|needle| / |elsewhere|)·Σ_elsewhere φ, the mean over
@@ -163,7 +163,7 @@ def _written(prepared: Prepared, stack: Haystack) -> list[tuple[Head, float]]:
 
 
 def not_measurable(model: "LoadedModel", needles: Needles) -> str | None:
-    """Why no head of this model can be seen to copy; None: it can be measured."""
+    """The reason why no head of this model can be seen to copy, or None if it can be measured."""
     if model.kind != "self" or not model.causal:
         return f"{model.identity.name} does not go on with a text, so no head can copy from it"
     tokenizer, few = model.tokenizer, needles.length + NAME
@@ -237,7 +237,7 @@ MEANS: Mapping[RetrievalScore, str] = {
 
 
 def of_retrieval(retrieval: Retrieval, top: int | None = None) -> Result[Retrieval]:
-    """How heads copy; of the `top` that copy most."""
+    """The result on heads that copy; `top`: only those that copy most."""
     form = Form[Retrieval](
         "heads",
         RETRIEVAL_ROW,
@@ -311,7 +311,7 @@ def known(model: "LoadedModel") -> Retrieval | None:
 
 
 _NOT_KEPT = dict[Path, Retrieval]()
-"""What this process measured where the user's cache cannot be written."""
+"""The measures of this process if the user's cache cannot be written."""
 
 
 def heads_for_answers(model: "LoadedModel", max_memory: int | None = None) -> tuple[Head, ...]:

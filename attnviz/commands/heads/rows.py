@@ -50,7 +50,7 @@ def heads_title(report: HeadReport) -> str:
 
 
 def untold(report: HeadReport) -> str:
-    """Which roles were measured over too few rows, and over how many."""
+    """The roles that were measured over too few rows, and the number of these rows."""
     few = (f"{role.name} ({rows} of {role.rows})" for role, rows in report.untold)
     return f"these roles need more rows: {', '.join(few)}"
 

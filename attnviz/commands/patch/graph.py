@@ -23,7 +23,7 @@ ACROSS, UP, TALLEST, WIDEST = 0.62, 0.62, 7.0, 10.0
 WIDE, THIN = 6.0, 0.4
 """The width of an arrow with a share of 1, and the least one, in points."""
 LETTERS = {"q": -0.3, "k": 0.0, "v": 0.3}
-"""How far from its middle a head's queries, keys and values arrive; below it, by `DOWN`."""
+"""The offsets of a head's queries, keys and values from its middle; below it, by `DOWN`."""
 DOWN, BEND = 0.3, 0.2
 
 

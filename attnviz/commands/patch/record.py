@@ -1,4 +1,4 @@
-"""How far vectors of another text move a prediction towards that text's."""
+"""Patching effects: how far vectors of another text move a prediction towards that text's."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

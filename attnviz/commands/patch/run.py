@@ -1,4 +1,4 @@
-"""Which parts carry the difference between two texts? One text, run with vectors of the other.
+"""Find the parts that carry the difference between two texts: run one with vectors of the other.
 
 two texts ─► tokens, aligned ─► a run for each site and position ─► outcomes ─► effects
 """
@@ -64,7 +64,7 @@ class Patching:
 
     @property
     def by(self) -> Literal["source", "given"]:
-        """Where vectors come from: a run beside the text's, or one that sees other images."""
+        """The source of vectors: a run beside the text's, or one that sees other images."""
         return "given" if self.images else "source"
 
 

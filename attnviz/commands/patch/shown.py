@@ -98,7 +98,7 @@ def _source(report: PatchReport) -> str:
 
 
 def _where(report: PatchReport) -> str:
-    """How many positions are patched at once."""
+    """The number of positions that are patched at once."""
     return amounts(*report.patched, "position") if report.patched else "all positions"
 
 
@@ -234,7 +234,7 @@ def chance(report: PatchReport) -> str:
 
 
 def agreement_of(report: PatchReport, *, unicode: bool = True) -> Iterator[str]:
-    """How far estimates are from exact changes, where these are known."""
+    """The difference of estimates from exact changes, if these are known."""
     apart = {e: abs(e.change.mean - e.exact.mean) for e in report.effects if e.exact}
     if apart:
         rho, farthest = report.ranks_agree, max(apart, key=lambda effect: apart[effect])

@@ -1,4 +1,4 @@
-"""What a model predicts, as rows: candidates, or the parts of a logit."""
+"""Predictions as rows: candidates, or the parts of a logit."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -277,7 +277,7 @@ LOGIT_PARTS = replace(
 
 
 def form_of(prediction: Prediction) -> Form[Prediction]:
-    """Its rows: the likeliest one's logit in parts, the answer, or the candidates."""
+    """The rows of a prediction: the likeliest one's logit in parts, the answer, or candidates."""
     if prediction.attribution is not None:
         return LOGIT_PARTS
     return CANDIDATES if prediction.asked is None else ANSWERS

@@ -1,4 +1,4 @@
-"""What a model predicts, and which tokens its last position attends to.
+"""Predict the next token, and find the tokens that the last position attends to.
 
 text ─► tokens ─► run ─► logits ─► candidates; the last position's rows ─► evidence
 """

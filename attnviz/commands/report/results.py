@@ -54,7 +54,7 @@ SHARE = Fields[Any](
 MOST_DAMAGED = 1000
 """A file with more rows that cannot be read holds no results."""
 SUM = 0.02
-"""How far the shares of a row may be from a sum of 1, as those of half precision are."""
+"""The distance from 1 that the shares of a row may add up to, as those of half precision do."""
 
 
 def read_results(path: str) -> ResultsReport:
@@ -202,7 +202,7 @@ class _Answer:
 
     @property
     def id(self) -> Id:
-        """Its id; a blank one names nothing."""
+        """The id of the question; a blank one names nothing."""
         id_: Id = self.content.get("id")
         return id_ if str(id_).strip() else None
 
@@ -248,7 +248,7 @@ class _Answer:
         self.whole &= self.at == len(self.columns) and abs(self.total - 1) <= SUM
 
     def wrong(self) -> str:
-        """What is wrong with it when all of its rows are there; else empty."""
+        """The fault of a question when all of its rows are read; empty without one."""
         self._end_row()
         mixed = "error" in self.content and bool(self.statements)
         if mixed or not self.whole:
@@ -256,7 +256,7 @@ class _Answer:
         return "it has images, and groundedness is of documents alone" if self.images else ""
 
     def question(self, folder: str) -> ReportedQuestion:
-        """What it is when nothing is wrong; `folder`: that of the file, from which pages lie."""
+        """Make the question, if nothing is wrong; `folder`: that of the file, for its pages."""
         content, page = self.content, self.content.get("page")
         statements = tuple(each for each in self.statements if each.text.strip())
         spoken = any(each.support for each in statements)

@@ -178,7 +178,7 @@ OF_RESULTS = Form[ResultsReport](
 
 
 class Evaluation(Result[ResultsReport]):
-    """What a results file comes to; made by `attnviz.report`.
+    """The summary of a results file; made by `attnviz.report`.
 
     >>> row = '{"line": 1, "row": 1, "text": "blue .", "segment": "letter", "part": "segment", '
     >>> row += '"share": 1, "groundedness": 0.8, "unrelated": 0.1, "section": "answer", '
@@ -196,17 +196,17 @@ class Evaluation(Result[ResultsReport]):
 
     @property
     def change(self) -> Estimate:
-        """Its mean change against the earlier file, over the questions of both; NaN of none."""
+        """The mean change from the earlier file, over the questions of both; NaN without any."""
         return self.record.change("groundedness")
 
     @property
     def unanswered(self) -> int:
-        """How many questions failed, are left out, or have an empty answer."""
+        """The number of questions that failed, are left out, or have an empty answer."""
         return self.record.unanswered
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is left out of the file, and what the earlier one differs in."""
+        """The lines that are left out, and the differences in settings from the earlier file."""
         return *damage_said(self.record), *notes_on(self.record)
 
     def page(self) -> str:
@@ -228,7 +228,7 @@ class Evaluation(Result[ResultsReport]):
         super(Evaluation, self.seen_from(file.parent)).save(file, **look)
 
     def seen_from(self, folder: Path) -> "Evaluation":
-        """The same with the paths of pages from a folder."""
+        """The report with the paths of pages relative to a folder."""
         moved: ResultsReport = self.record.seen_from(str(folder))
         return replace(self, record=moved)  # type: ignore[arg-type]
 

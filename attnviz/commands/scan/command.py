@@ -324,7 +324,7 @@ def _show_estimate(
     output: str | None,
     source: Source,
 ) -> None:
-    """What the scan would take, on stdout."""
+    """Print the estimate of a scan on stdout."""
     session.refuse("shard", "merge", wrong=f"does nothing for {option('dry_run', True)}")
     if "-" in (corpus or ()):
         raise UsageError(

@@ -277,7 +277,7 @@ class DocumentSums:
         )
 
     def behind(self, begun: "DocumentSums | None") -> "DocumentSums":
-        """These, after what was begun."""
+        """The sums of this part, added to those of the parts before it."""
         if begun is None:
             return self
         pairs = zip(vars(begun).values(), vars(self).values(), strict=True)
@@ -289,7 +289,7 @@ class DocumentSums:
 
 
 def rows_of(ids: Sequence[int], *, causal: bool) -> list[float]:
-    """How many rows of a window each of `ROWS` is over; of a document, a distance is by mass."""
+    """The number of rows of a window for each of `ROWS`; of a document, a distance is by mass."""
     from attnviz.models.reducing import FAST_SUMS
 
     tokens = np.array(ids)

@@ -45,7 +45,7 @@ LEAST_APART, AWAY = 64, 64
 
 
 ONE_TRIAL = (Trial(()),)
-"""What a watcher is told of, while an estimate is made."""
+"""The trials to report to a watcher while an estimate is made."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ def share_kept(windows: float, most: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What reading a part of the corpus tells of all of it.
+    """An estimate of the whole corpus from a part of it.
 
     `lengths`: the bytes of each text that was read; `share`: which part of the corpus that is;
     `pieces`: of texts, each a window long, at even distances; `longest`: bytes of the longest
@@ -158,7 +158,7 @@ class Survey:
     longest: Sequence[int]
 
     def windows_and_tokens(self, tried: Tried) -> tuple[float, float]:
-        """How many windows the corpus has, and how many tokens."""
+        """The number of windows of the corpus, and of tokens."""
         inner = np.array(self.lengths) * tried.inner / max(1, tried.size)
         windows = float(np.maximum(1, np.ceil(inner / tried.step)).sum())
         return windows / self.share, (float(inner.sum()) + windows * tried.ends) / self.share

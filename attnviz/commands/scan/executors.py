@@ -28,7 +28,7 @@ from attnviz.models.placement import Device
 
 @dataclass(frozen=True)
 class HowRun:
-    """How a scan runs, on which no bit of its result depends.
+    """The settings of a scan that change no bit of its result.
 
     `workers`: how many processes, None: one for each processor; `ray`: a cluster's address,
     "local" or "auto", None: no cluster; `part`: (I, N) for the I-th of N processes that share the
@@ -218,7 +218,7 @@ def _end_with_parent() -> None:
 IN_FLIGHT = 2
 """Tasks that an actor has at a time, so that it need not wait for its next one."""
 TRIES = 3
-"""How often a task is given to an actor that is lost, before the scan ends."""
+"""The number of times that a task is given to an actor that is lost, before the scan ends."""
 
 
 @dataclass(frozen=True)

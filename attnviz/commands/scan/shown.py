@@ -1,4 +1,4 @@
-"""What a scan says: its progress on a terminal, and what it would take."""
+"""Messages of a scan: its progress on a terminal, and the estimate of a scan."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def estimate_lines(about: Estimated) -> Iterator[str]:
-    """What is left of a scan, and what it would take."""
+    """The rest of a scan, and the time, memory and disk that it takes."""
     if not about.shards:
         yield f"nothing is left to count of {amount(about.all_shards, 'shard')}"
         return
@@ -51,7 +51,7 @@ def _memory(about: Estimated) -> str:
 
 @dataclass
 class Phase:
-    """How far the tasks of one kind are, told by their sizes, as few are alike.
+    """The progress of the tasks of one kind, measured by their sizes, as few are alike.
 
     `tasks`, `size`: of all of them; `done`, `reached`: of those that are done; `before`: what was
     reached when this run began; `tokens`: of this run; `at`: its seconds when the last task ended.
@@ -86,7 +86,7 @@ class Phase:
         return max(0.0, (self.size - self.reached) / run * self.at - (seconds - self.at))
 
     def said(self, seconds: float) -> list[str]:
-        """What a person wants to know, the most wanted first."""
+        """The facts for a person, the most wanted first."""
         parts, left = list[str](), self.left(seconds)
         if self.reached:
             parts.append(percent(self.reached, max(1, self.size)))

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 WINDOWS = 10
-"""How many windows are tried before a scan; of shorter ones, as many as have their tokens."""
+"""The number of windows to try before a scan; more if they are shorter."""
 
 
 class Worker:
@@ -313,7 +313,7 @@ AT_ONCE = 1 << 16
 
 
 def _between_two(links: HeadLinks) -> NDArray[np.bool_]:
-    """Which links are between two tokens, neither of which is the first of the window."""
+    """The links between two tokens, neither of which is the first of the window."""
     return np.asarray((links.queries > 0) & (links.keys > 0) & (links.queries != links.keys))
 
 

@@ -108,7 +108,7 @@ class AttentionCapture:
 
     @property
     def made(self) -> Row:
-        """How it was made: model, text, versions and options, as JSON carries them."""
+        """The facts of how it was made: model, text, versions and options, as JSON carries them."""
         return made_to_dict([self.record])
 
     def pattern(self, layer: int, head: int) -> FloatArray:

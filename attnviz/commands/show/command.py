@@ -124,7 +124,7 @@ def show_of(request: OutputRequest) -> Show:
 
 
 def of_implicit(request: OutputRequest) -> OutputRequest:
-    """The same request to a model that was loaded for its implicit attention."""
+    """The request to a model that was loaded for its implicit attention."""
     return replace(request, transforms=replace(request.transforms, implicit=True))
 
 
@@ -328,7 +328,7 @@ def _of_text(
 
 
 def _keeping(show: Show, kept: Choice | None) -> Show:
-    """The same of the heads that were picked on an earlier line."""
+    """The settings with the heads that were picked on an earlier line."""
     if kept is None:
         return show
     return replace(show, heads=HeadOptions(heads=",".join(map(str, kept.heads))), kept=kept)

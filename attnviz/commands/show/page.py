@@ -87,9 +87,9 @@ class Start:
 
 @dataclass(frozen=True)
 class Lead:
-    """What another command puts on the page before the heads: markup, style, script and facts.
+    """The part of a page that another command puts before the heads.
 
-    `heading`: what stands over the heads then, as markup; `pointed`: what may be pointed at.
+    `heading`: the markup above the heads; `pointed`: the elements that respond to the mouse.
     """
 
     markup: str = ""

@@ -59,12 +59,12 @@ GATED: tuple[Field[Any], ...] = (
 
 
 PLACED = placed_fields("key")
-"""Of a key that is a part of an image; null or empty for others of the same text."""
+"""Fields of a key that is a part of an image; null or empty for others of the same text."""
 TIMED: tuple[Field[Any], ...] = (
     Field("start_seconds", float, "The second of a sound at which the key begins.", optional=True),
     Field("end_seconds", float, optional=True),
 )
-"""Of a key that is a frame of a sound."""
+"""Fields of a key that is a frame of a sound."""
 
 
 def places_in(capture: Capture) -> tuple[Field[Any], ...]:
@@ -251,7 +251,7 @@ def _placed_columns(capture: Capture, key: NDArray[Any]) -> dict[str, NDArray[An
 
 
 def _gate_columns(exhibit: Exhibit, links: Sequence[Links]) -> dict[str, NDArray[Any]]:
-    """What gates let through beside each link; nothing without a gate."""
+    """The share that gates let through beside each link; nothing without a gate."""
     gates = exhibit.gates
     if gates is None:
         return {}

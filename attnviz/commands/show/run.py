@@ -285,7 +285,7 @@ def make(exhibit: Exhibit, request: OutputRequest) -> tuple[Iterable[Piece], Seq
 
 
 def beside_images(request: OutputRequest, exhibit: Exhibit) -> OutputRequest:
-    """The same as a heatmap, where no patch of an image is among the keys."""
+    """The request as a heatmap if no patch of an image is among the keys."""
     if request.transforms.relative is not None or not exhibit.beside:
         return request
     return replace(request, look=replace(request.look, view=None))
@@ -330,7 +330,7 @@ class Shown:
 
     @property
     def made(self) -> Row:
-        """How it was made: model, text, versions and options, as JSON carries them."""
+        """The facts of how it was made: model, text, versions and options, as JSON carries them."""
         return made_to_dict([self.record.capture])
 
     def to_columns(self) -> dict[str, ColumnArray]:

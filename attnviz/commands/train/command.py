@@ -137,7 +137,7 @@ def _train(session: Session, training: "OwnTraining", files: Sequence[str]) -> T
 
 
 class Pace:
-    """How fast the steps of a training come, by the clock."""
+    """The pace of the steps of a training, by the clock."""
 
     SURE = 2.0  # seconds after which it is known
 

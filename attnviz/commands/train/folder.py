@@ -64,7 +64,7 @@ class OwnText:
 
     @property
     def predicted(self) -> int:
-        """How many held-out tokens the losses are over."""
+        """The number of held-out tokens that the losses are over."""
         return len(self.held_out) - 2
 
 

@@ -133,7 +133,7 @@ class FormedHead:
 BROAD = "broad"
 """The role of a head that attends to everything alike, as one without training does."""
 LAST = 3
-"""How many of the last losses to tell."""
+"""The number of last losses to report."""
 
 
 def best_of(points: Sequence[Point]) -> Point:

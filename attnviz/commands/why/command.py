@@ -96,11 +96,11 @@ InsteadWrites: TypeAlias = Annotated[
 # text ─► tokens ─► one run, held fixed ─► contrast ─► sums over the parts of the model ─► record
 
 MOVED = 5
-"""How many tokens to list that a head raises, and how many that it lowers."""
+"""The number of tokens to list that a head raises, and of those that it lowers."""
 WRONG = 1e-3
 """The error of a sum, as a share of its terms, that rounding does not explain."""
 BRANCHES = 3
-"""How many of its strongest parts a part of the tree is made of."""
+"""The number of the strongest parts that a part of the tree is made of."""
 SIDES: tuple[Side, ...] = ("query", "key")
 
 
@@ -170,7 +170,7 @@ def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: Tex
 
 
 def _error_of(model: "LoadedModel", sides: Iterable[Shares]) -> float:
-    """How far the parts are from adding up to the scores; refused where that is too far."""
+    """The distance of the parts' sum from the scores; refused where that is too far."""
     if (error := max(side.error for side in sides)) > WRONG:
         raise ModelError(
             f"the parts of {model.identity.architecture} do not add up to its scores",

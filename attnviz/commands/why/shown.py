@@ -164,7 +164,7 @@ def _tree(
 
 
 def render_write(write: Write, display: Display) -> Iterator[RenderableType]:
-    """What a head takes from each token, the tokens that it raises and lowers, and its readers."""
+    """Render a head's addition from each token, the tokens it moves, and its readers."""
     names = [fenced(name) for name in names_of(write.tokens, unicode=display.unicode)]
     about = _letters(about_write(write, names), display)
     yield from folded(Text(about, "bold"), display.width)
