@@ -155,7 +155,7 @@ def _stream(piece: FilePart, form: ContentForm, split: Split) -> Iterator[TextUn
 
 
 def _no_text(path: str, form: ContentForm) -> str | None:
-    """Why the beginning of a file shows that it holds no text; None: it may hold some."""
+    """The reason why a file, by its beginning, holds no text, or None if it may hold some."""
     try:
         with decompressed(path, form) as stream, reading(path):
             head = stream.read(LOOKED_AT)

@@ -346,7 +346,7 @@ def is_of_this_scan(store: Store, manifest: Mapping[str, Any]) -> bool:
 
 
 def made_of(manifest: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
-    """How the result of a scan was made: the same for the same scan, whoever ran it, and when."""
+    """The facts of how a scan was made: the same for the same scan, whoever ran it, and when."""
     same = ("kind", "engine", "device", "dtype")
     options = {
         "corpus": manifest["paths"],

@@ -57,7 +57,7 @@ def form_of(path: str) -> ContentForm | None:
 
 
 def named_form(path: str) -> ContentForm:
-    """The same of a file that was named; it is text where its name does not say."""
+    """The form of a file that was named; it is text if its name does not show another form."""
     return form_of(path) or ContentForm("text", _promised(path)[1])
 
 

@@ -110,11 +110,11 @@ class Record:
 
 SUMMED = ("totals", "counts", "distances", "positions", "sums", "rows", "largest")
 WHOLE = ("counts", "rows", "largest")
-"""Those of them that are whole numbers, as what is chosen is."""
+"""The arrays of whole numbers, beside those of what is chosen."""
 CHOSEN = ("best", "drawn", "sample")
 NUMBERS = ("documents", "windows", "tokens", "bad")
 TOTALS = (*(name for name in SUMS if name != "mass"), "largest")
-"""What is summed over the rows of windows; of `largest`, over windows. The metrics come first."""
+"""The names of sums over rows; of `largest`, over windows. The metrics come first."""
 
 
 def shapes(heads: int) -> Mapping[str, tuple[int, ...]]:

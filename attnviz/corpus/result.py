@@ -118,7 +118,7 @@ def _checked(folder: str, *tables: str) -> Mapping[str, Any]:
 
 
 def _what_to_do(store: Store) -> str:
-    """How a scan that is not finished goes on: it runs, was stopped, or met too many bad files."""
+    """The advice on an unfinished scan: it runs, was stopped, or met too many bad files."""
     so_far = f"or see what is counted with {option('partial', True)}"
     if is_locked(store):
         return f"wait for the scan that runs there, {so_far}"
@@ -200,7 +200,7 @@ def size_of(size: tuple[int, int]) -> str:
 
 
 def partial_notes(partial: str) -> list[str]:
-    """What a reader of a part of a scan has to know; nothing where it is all."""
+    """The notes for a reader of a part of a scan; none for a whole one."""
     if not partial:
         return []
     missing = "tokens and example windows are missing until it is"
@@ -238,7 +238,7 @@ class ScanAtlas(Result[Atlas]):
         return list(self.record.rows)
 
     def to_columns(self) -> dict[str, Any]:
-        """The same as lists by column, as pandas.DataFrame and polars.DataFrame take them."""
+        """The rows as lists by column, as pandas.DataFrame and polars.DataFrame take them."""
         return {name: [row[name] for row in self.rows] for name in self.rows[0]}
 
     def figure(self, plot: str | None = None, **look: Any) -> "Figure":

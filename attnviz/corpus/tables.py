@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 else:
     ScoreName = Literal[tuple(SCORES)]
 MeanOver: TypeAlias = Literal["documents", "tokens"]
-"""What the mean of a score is taken over; of tokens, over the queries that can show it."""
+"""The items that the mean of a score is over; tokens are the queries that can show it."""
 Histogram: TypeAlias = Literal["distance", "position", "largest"]
 """`distance`, `position`: the mean mass per query on keys so far away, or at this position;
 `largest`: how many windows have their largest weight there."""
@@ -121,7 +121,7 @@ class HeadAtlas:
         return head_of(self.row)
 
     def first(self, most: int | None) -> "HeadAtlas":
-        """The same with at most so many tokens of each side, and examples; None: all."""
+        """The head with at most this number of tokens of each side and of examples; None: all."""
         tokens = {side: masses[:most] for side, masses in self.tokens.items()}
         return replace(self, tokens=tokens, examples=self.examples[:most])
 
@@ -157,12 +157,12 @@ class Atlas:
 
     @property
     def mean_over(self) -> MeanOver:
-        """What the scores are means over."""
+        """The items that the scores are means over."""
         over: MeanOver = self.rows[0]["mean_over"]
         return over
 
     def sorted_by(self, score: str) -> "Atlas":
-        """The same heads in this order, the largest first; heads without the score last."""
+        """The heads in the order of a score, the largest first; heads without the score last."""
         order = sorted(self.rows, key=lambda row: (row[score] is None, -(row[score] or 0.0)))
         return replace(self, rows=order)
 
@@ -177,7 +177,7 @@ class Atlas:
 
     @property
     def size(self) -> tuple[int, int]:
-        """How many documents and tokens were counted."""
+        """The number of documents and of tokens that were counted."""
         return int(self.rows[0]["documents"]), int(self.rows[0]["tokens"])
 
 
@@ -190,7 +190,7 @@ def row_of_means(row: Mapping[str, Any], over: MeanOver) -> Mapping[str, Any]:
 
 
 def partial_of(row: Mapping[str, Any]) -> str:
-    """Which part of the corpus a row of the atlas is of; empty: all of it."""
+    """The part of the corpus that a row of the atlas is of; empty: all of it."""
     return str(row.get("partial", ""))
 
 
@@ -221,7 +221,7 @@ COUNTED = tuple(_item(name, int) for name in ("documents", "windows", "tokens"))
 
 
 def partial_field(row: Callable[[Any], Row]) -> Field[Any]:
-    """Which part of the corpus is counted, where the scan is not finished."""
+    """The field for the part of the corpus that is counted, if the scan is not finished."""
     about = "How many shards of how many are counted, where the scan is not finished."
     return Field("partial", str, about, lambda of: partial_of(row(of)) or ABSENT, optional=True)
 
@@ -277,7 +277,7 @@ TABLES: Mapping[str, Sequence[Field[Any]]] = {
 """The columns of each table of a scan's result."""
 StoredRow: TypeAlias = Mapping[str, Any]
 AT_ONCE = {"histograms": 1 << 12, "tokens": 1 << 12, "examples": 16}
-"""How many rows are in memory while a table is read head by head; an example is large."""
+"""The number of rows in memory while a table is read head by head; an example is large."""
 GROUP = {"heads": 1 << 12, "histograms": 1 << 12, "tokens": 1 << 10, "examples": 1 << 6}
 """Rows of a group, of which a reader of one head reads few."""
 SAID = b"attnviz"
