@@ -21,7 +21,7 @@ def dot_products(q: Tensor, k: Tensor) -> Tensor:
 
 
 def attention_scores(q: Tensor, k: Tensor) -> Tensor:
-    """How well each key answers each query: q·k / √d_k (..., n_q, n_k), before the mask."""
+    """The attention scores q·k / √d_k of each query and key (..., n_q, n_k), before the mask."""
     return dot_products(q, k) / math.sqrt(q.size(-1))
 
 

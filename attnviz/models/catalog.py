@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """Which model, and where from: `name` is a bundled model, embeddings, a hub id or a folder.
+    """The model and its origin: `name` is a bundled model, embeddings, a hub id or a folder.
 
     `kind`: which of an encoder-decoder's three attentions. `causal`: mask later tokens, where
     the model (embeddings) leaves that open. `engine`: the from-scratch model where it can run
@@ -212,7 +212,7 @@ def parameters_of(source: Source) -> ParameterCount:
 
 
 def identity_of(source: Source, parameters: int = 0) -> ModelIdentity:
-    """Which model this is, as its configuration tells, where it is not run."""
+    """The identity of a model from its configuration, if it is not run."""
     name, revision = source.name, source.revision
     if name == EMBEDDINGS:
         return ModelIdentity(name, name, (1,), parameters, "none", "none")
@@ -249,7 +249,7 @@ BUNDLED_SIZES = {
     SHAPES: ModelSizes("llava", (4,) * 4, vocab_size=51, context=512, bos_id=1),
     ENCODER: ModelSizes("vit", (4,) * 4, vocab_size=0, context=145, bos_id=None, reads="image"),
 }
-"""Those of folders that only transformers reads; listing models does not import it."""
+"""The kinds of folders that only transformers reads; listing models does not import it."""
 
 
 def _sizes_of(folder: Path, name: str) -> ModelSizes:
@@ -290,7 +290,7 @@ def files_of_model(source: Source) -> list[tuple[str, int, str]]:
 
 
 def state_of_memory(model: "LoadedModel") -> list[tuple[str, int, str]]:
-    """The same of a model in memory, whose fingerprint is to be of all bytes."""
+    """The state of a model in memory, whose fingerprint is to be of all bytes."""
     from hashlib import blake2b
 
     state = repr((model.identity, model.tokenizer.backend.to_str())).encode()

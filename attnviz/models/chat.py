@@ -94,7 +94,7 @@ def read_template(folder: Path, chat: Chat) -> ChatTemplate | None:
 def _templates_of(
     folder: Path, files: tuple[Path, ...], stamps: tuple[tuple[str, int], ...]
 ) -> tuple[Any, Mapping[str, str]]:
-    """What transformers reads in a folder, once for all chats; `stamps`: when it was written."""
+    """The chat templates and special tokens of a folder, read once; `stamps`: its files' times."""
     with foreign(folder):
         names = [str(path.relative_to(folder)) for path in files]
         tokenizer = transformers_tokenizer(folder, names)

@@ -1,4 +1,4 @@
-"""What every engine is made of: rows handed over, tokens drawn, vectors changed, a head recorded.
+"""The parts of every engine: handing over rows, drawing tokens, changing vectors, recording heads.
 
 Here is the edge of `models/`: blocks of a layer's query rows arrive as tensors and leave as numpy.
 """
@@ -77,7 +77,7 @@ class Handover:
 
 
 def rows_at_a_time(n_keys: int, n_heads: int) -> int:
-    """How many query rows to compute at a time."""
+    """The number of query rows to compute at a time."""
     return max(LEAST_ROWS, min(MOST_ROWS, ENTRIES // max(1, n_heads * n_keys)))
 
 
@@ -264,7 +264,7 @@ class RecordedHead:
 
 
 def present(**arrays: Tensor | None) -> dict[str, Tensor]:
-    """Those of the arrays that a model has."""
+    """The arrays that a model has, by name."""
     return {name: array for name, array in arrays.items() if array is not None}
 
 

@@ -75,7 +75,7 @@ def strongest(weights: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
 
 
 def _strongest(weights: FloatArray, first: int) -> tuple[IntArray, IntArray, FloatArray]:
-    """Those of a few rows. Each link is an integer: these are sorted faster than rows are."""
+    """Find the strongest links of a few rows, as integers, which are sorted faster than rows."""
     flat = np.flatnonzero(weights >= LEAST_LINK)
     rows, keys = np.divmod(flat, weights.shape[1])
     lack = TWO_BITS - weights.ravel()[flat].view(np.int32).astype(np.int64)
@@ -89,7 +89,7 @@ def _strongest(weights: FloatArray, first: int) -> tuple[IntArray, IntArray, Flo
 
 
 def picked(weights: torch.Tensor) -> tuple[IntArray, IntArray, FloatArray]:
-    """The same, picked where the rows are, so that few numbers leave a graphics processor."""
+    """Pick the strongest links on the device of the rows, so that few numbers leave it."""
     kept = weights.topk(min(MOST_LINKS, weights.size(1)), dim=-1)
     values, keys = kept.values.cpu().numpy(), kept.indices.cpu().numpy()
     rows, rank = np.nonzero(values >= LEAST_LINK)

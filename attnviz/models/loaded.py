@@ -1,4 +1,4 @@
-"""What every engine offers: a model in memory, whose attention can be recorded.
+"""The interface of all engines: a model in memory, whose attention can be recorded.
 
 An engine derives from `LoadedModel`, and overrides what else it can do; the rest is refused.
 """
@@ -42,7 +42,7 @@ ALONE: Mapping[Reads, tuple[str, str]] = {
     "image": ("images", "show, heads, compare or predict"),
     "speech": ("sounds", "show, heads, compare or align"),
 }
-"""What a model that reads no text reads, and the commands that take it."""
+"""The inputs of a model that reads no text, and the commands that take it."""
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ class LoadedModel(ABC):
 
     @property
     def reads(self) -> Reads:
-        """What it reads alone: without a text, `see` takes images."""
+        """The input that it reads without a text: `see` takes images."""
         return self.identity.reads
 
     @property
@@ -277,7 +277,7 @@ class LoadedModel(ABC):
         )
 
     def of_pair(self, tokens: Sequence[Token]) -> "LoadedModel":
-        """The same model, which is told the types of these tokens wherever it runs over them."""
+        """The model with the types of these tokens, wherever it runs over them."""
         return self
 
     def unknown_words(self, text: str, target: str) -> tuple[str, ...]:
@@ -335,7 +335,7 @@ class LoadedModel(ABC):
 
     @property
     def beams(self) -> int:
-        """How many texts its own settings write side by side, to take the likeliest."""
+        """The number of texts that its own settings write side by side, to take the likeliest."""
         return 1
 
     def generate(
@@ -368,7 +368,7 @@ class LoadedModel(ABC):
     def _log_probabilities(
         self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
     ) -> FloatArray:
-        """The same for prompts of one length."""
+        """The log-probabilities for prompts of one length."""
         raise self._refusal("generate")
 
     def value_norms(self, ids: Sequence[int]) -> FloatArray:
@@ -384,7 +384,7 @@ class LoadedModel(ABC):
         return False
 
     def gates(self, ids: Sequence[int]) -> FloatArray | None:
-        """What gates behind the softmax let through, as `GATES` holds it; None without a gate."""
+        """The share that gates after the softmax let through, as `GATES`; None without a gate."""
         return None
 
     def check_contributions(self) -> None:

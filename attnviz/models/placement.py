@@ -1,4 +1,4 @@
-"""Where a model runs, and in which number type; torch is imported only on demand."""
+"""The device and number type of a model; torch is imported only on demand."""
 
 import math
 import os
@@ -27,7 +27,7 @@ DType: TypeAlias = Literal["auto", "float32", "bfloat16", "float16"]
 
 @dataclass(frozen=True)
 class Placement:
-    """Where and how a model runs; `max_memory` in bytes, None for a share of free memory."""
+    """The device and number type of a model; `max_memory` in bytes, None: a share of the free."""
 
     device: Device = "auto"
     dtype: DType = "auto"
@@ -111,7 +111,7 @@ COUNTED = (*BUNDLED, *GPT_SIZES)
 SHARE = 0.8
 """The share of free memory that is used unless the user sets a limit."""
 BATCH_TOKENS = 2048
-"""How many tokens of several runs form a batch; more make no processor faster."""
+"""The number of tokens of several runs that form a batch; more make no processor faster."""
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 

@@ -30,7 +30,7 @@ SMALL_SCORE = 32.0
 
 
 Choose: TypeAlias = Callable[[int, slice, NDArray[np.float64], NDArray[np.float64]], Bools]
-"""Which heads of a layer to link in these windows (b, h), by `largest` and `apart` of both."""
+"""Choose heads of a layer to link in these windows (b, h), by `largest` and `apart` of both."""
 
 
 def sum_windows(
@@ -68,7 +68,7 @@ class WindowStatistics(RowReduction):
         self._layers[rows.layer].add(rows, self._known_of(rows), self.causal)
 
     def _known_of(self, rows: HeadRows) -> "_KnownRows":
-        """What is known of some rows: the same in every layer, and kept where it is small."""
+        """The facts about some rows: the same in every layer, and kept if they are small."""
         (r, m), device = rows.weights.shape[2:], rows.weights.device
         place = (rows.windows.start, rows.first, r, m)
         if place in self._known:
@@ -88,7 +88,7 @@ class WindowStatistics(RowReduction):
 
 @dataclass(kw_only=True)
 class _LinkedStatistics(WindowStatistics):
-    """The same, with the strongest links of some heads."""
+    """Statistics of a window with the strongest links of some heads."""
 
     asks_again = True
     heads: Mapping[int, tuple[int, ...]]
@@ -246,7 +246,7 @@ def _by_distance(weights: Tensor, first: int) -> Tensor:
 
 
 def _both_ways(weights: Tensor, first: int) -> Tensor:
-    """As `_by_distance`, where queries attend to later keys, too (m is n)."""
+    """The `_by_distance` of models whose queries attend to later keys, too (m is n)."""
     r, m = weights.shape[2:]
     later = weights.triu(first + 1).flip(2, 3)  # both turned round, later keys are earlier ones
     return _by_distance(weights.tril(first), first) + _by_distance(later, m - first - r)
@@ -254,7 +254,7 @@ def _both_ways(weights: Tensor, first: int) -> Tensor:
 
 @dataclass(frozen=True)
 class _KnownRows:
-    """What is known of some rows of windows (b, r * m) before their weights are.
+    """The facts about some rows of windows (b, r * m) before their weights are computed.
 
     `places` (b, p): where a row sees an earlier copy of its query's token, filled up with 0 where
     `exists` (b, p) is 0; `apart` (b, p): 0 where what followed the copy is the query itself, too.
@@ -268,7 +268,7 @@ class _KnownRows:
 
     @classmethod
     def of(cls, ids: Tensor, first: int, r: int, m: int, *, causal: bool) -> "_KnownRows":
-        """Those of the rows from `first` on of windows `ids` (b, n), on m keys."""
+        """Find the facts about the rows from `first` on of windows `ids` (b, n), on m keys."""
         copies = ids[:, first : first + r, None] == ids[:, None, :m]
         window, query, key = copies.tril_(first - 1).nonzero(as_tuple=True)
         counts = torch.bincount(window, minlength=len(ids))
@@ -281,7 +281,7 @@ class _KnownRows:
         return cls(places, exists, apart, _entropy_units(first, r, ids.size(1), causal))
 
     def on(self, device: torch.device) -> "_KnownRows":
-        """The same on another device."""
+        """The facts, moved to another device."""
         return _KnownRows(*(sent(each, device) for each in vars(self).values()))
 
     def mass(self, weights: Tensor) -> Tensor:
@@ -358,5 +358,5 @@ def device_name(model: LoadedModel) -> str:
 
 
 def devices() -> int:
-    """How many graphics processors there are."""
+    """The number of graphics processors."""
     return torch.cuda.device_count() if torch.cuda.is_available() else 0

@@ -45,7 +45,7 @@ from attnviz.records.tokens import (
 
 END = "<|endoftext|>"
 MOST_PER_BYTE = 4
-"""How many tokens a byte of the text may become, at most."""
+"""The most tokens that a byte of the text may become."""
 WINDOW = 8
 """The most tokens before a new one that decide how it is spelled."""
 ALIGNED = "its tokenizer does not tell where tokens stand; they are found by what they spell"

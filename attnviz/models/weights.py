@@ -123,7 +123,7 @@ def fingerprint(tensors: Mapping[str, Tensor], more: str = "", *, whole: bool = 
 
 
 def as_it_is_now(model: Any) -> Any:
-    """The same loaded model, with the fingerprint and the hooks that it has by now."""
+    """The loaded model, with the fingerprint and the hooks that it has by now."""
     check_evaluating(model.model)
     mark = fingerprint(*model.weights())
     identity = model.identity.with_hooks(len(list(own_hooks(model.model))))
@@ -150,7 +150,7 @@ def own_hooks(model: nn.Module) -> Iterator[Any]:
 
 
 def with_all_bytes(model: Any) -> Any:
-    """The same loaded model, its fingerprint taken now; behind it stands that of all bytes."""
+    """The loaded model with a fingerprint taken now, followed by that of all bytes."""
     weights = model.weights()
     if weights is None:
         return model

@@ -62,7 +62,7 @@ def check_kind(kind: Kind | ShownKind | None) -> None:
 
 
 SHOWN_SO = f"show it with {option('kind', 'implicit')}"
-"""What to do with a model whose only attention is implicit."""
+"""The advice for a model whose only attention is implicit."""
 
 
 def lacks_mamba2() -> UsageError:
@@ -75,7 +75,7 @@ def lacks_mamba2() -> UsageError:
 
 
 SIZES = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12}
-"""Those of the first GPT-2, which old files leave out."""
+"""The sizes of the first GPT-2, which old files leave out."""
 # The settings that gpt.py computes; it must not run a folder with any other.
 COMPUTED: Mapping[str, tuple[Any, ...]] = {
     "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
@@ -106,7 +106,7 @@ class GPTConfig:
 
     @property
     def parameters(self) -> int:
-        """How many numbers the model has, counted without building it."""
+        """The number of the model's parameters, counted without building it."""
         d, mlp = self.n_embd, self.d_mlp
         layer = 4 * d * d + 2 * d * mlp + 9 * d + mlp
         return (self.vocab_size + self.n_positions + 2) * d + self.n_layer * layer
@@ -341,7 +341,7 @@ def sizes_of(folder: Path, kind: Kind | ShownKind | None = None) -> ModelSizes:
 
 
 HEADS, LAYERS = ("num_attention_heads", "num_heads"), ("num_hidden_layers", "depth")
-"""Their names in configurations; some vision sides have the later ones (Qwen-VL)."""
+"""The names of sizes in configurations; some vision sides have the later ones (Qwen-VL)."""
 
 
 def _first_of(config: Any, names: Sequence[str]) -> Any:

@@ -38,7 +38,7 @@ MOST_AXES, LARGEST_SIZE = 64, (1 << 63) - 1
 """The most axes of a tensor and its longest one, as in PyTorch."""
 DEEPEST = 64
 QUOTED, REASON = 80, 200
-"""How much of a foreign text a message quotes, and of a library's reason, in characters."""
+"""The most characters of a foreign text that a message quotes, and of a library's reason."""
 
 ITEM_BYTES: Mapping[str, float] = {
     **dict.fromkeys(("F64", "I64", "U64", "C64"), 8),
@@ -70,7 +70,7 @@ MOST = 1_000
 """The largest number of any other setting that counts parts of a model by its name."""
 EPSILON = re.compile(r"(?:^|_)(?:eps|epsilon)$")
 ROOM = 1 << 20
-"""How many more numbers a model may have than twice those of its files: what is not saved."""
+"""The number of parameters that a model may have beyond twice those of its files: unsaved ones."""
 
 
 def read_object(path: Path, *, most: int = MOST_ITEMS) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def parse_json(content: bytes, *, most: int = MOST_ITEMS) -> Any:
 
 
 def _count(value: object, depth: int) -> int:
-    """How many entries there are; no string may hold half a character, no depth be too large."""
+    """Count the entries; no string may hold half a character, no depth be too large."""
     if depth == 0:
         raise ValueError("it is nested too deep")
     if isinstance(value, str):
@@ -265,7 +265,7 @@ def damaged(folder: Path | None, error: BaseException) -> ModelError:
 
 
 def reason(error: BaseException, folder: Path | None = None) -> str:
-    """Why a library fails over a model, in one line; the path of its folder is no reason."""
+    """The reason why a library fails over a model, in one line, without the path of its folder."""
     if not isinstance(error, Exception):  # a panic speaks of the library's own source
         return "a library that reads it breaks off"
     message = str(error).strip() or type(error).__name__

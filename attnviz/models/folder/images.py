@@ -108,7 +108,7 @@ class ImagesAlone:
 
 
 TORCHVISION = frozenset({"DINOv3ViTImageProcessor"})
-"""Those that transformers has for torchvision alone, which do what ViT's does, in another order."""
+"""Image processors that transformers has only for torchvision; ViT's steps in another order."""
 RESIZED = (
     "its images are resized by pillow, to 8 bits, where transformers takes torchvision: the pixels "
     "differ by what is rounded"

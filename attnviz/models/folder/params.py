@@ -305,7 +305,7 @@ def _first(raw: Mapping[str, Any], *names: str) -> int | None:
 
 
 def _why_apart(tensor: str, shape: Shape, shapes: Shapes, *, tied: bool) -> str:
-    """Why these numbers are no parameters of their own; empty where they are."""
+    """The reason why these numbers are not parameters of their own; empty if they are."""
     if _OTHER_BUFFER.search(tensor) or (_MASK_BUFFER.search(tensor) and len(shape) != 1):
         return _BUFFER
     if not tied:

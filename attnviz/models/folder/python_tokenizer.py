@@ -19,7 +19,7 @@ from attnviz.errors import UsageError, option
 MARKS = re.compile(r"(?<=.)(?:@@|</w>)$|^##(?=.)", re.DOTALL)  # of parts of words
 ALIKE = str.maketrans("‘’‚“”„–—", "'''\"\"\"--")
 AHEAD, MOST_OF_A_LETTER = 3, 4
-"""How many tokens tell where unknown ones end, and how many may spell a letter together."""
+"""The number of tokens that show where unknown ones end, and the most that spell one letter."""
 
 
 class PythonTokenizer:
@@ -92,7 +92,7 @@ def _plain(text: str) -> str:
 
 
 def _aligned(text: str, spelled: Sequence[str | None]) -> list[tuple[int, int] | None]:
-    """Where in a text each of these stands, in order; what is unknown (None) fills the gaps."""
+    """The place in a text of each of these, in order; unknown pieces (None) fill the gaps."""
     letters, places = _letters(text), list[tuple[int, int] | None]([None] * len(spelled))
     plain, owners = _plain(text), [at for _, at in letters]
     waiting, at, n = list[int](), 0, 0  # n: the letter from which on text is left

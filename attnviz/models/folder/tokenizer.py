@@ -45,7 +45,7 @@ MOST_STEPS = 64
 MOST_AROUND = 64
 """The most special tokens that may be put around a text."""
 LARGEST_GROWTH = 32
-"""How many characters may stand for one after all replacements."""
+"""The most characters that may stand for one after all replacements."""
 LONGEST_REGEX = 1 << 12
 LONGEST_CHARSMAP = 1 << 22
 LONGEST_MAPPED = 256
@@ -183,7 +183,7 @@ def _check_charsmap(charsmap: object) -> None:
 
 
 def _grown(what: str, steps: Sequence[Mapping[str, Any]]) -> int:
-    """How many characters may stand for one after these steps."""
+    """The number of characters that may stand for one after these steps."""
     growth = 1
     for step in steps:
         put = [step.get(name) for name in ("content", "prepend", "prefix", "suffix", "replacement")]
@@ -213,7 +213,7 @@ TEXTS = (
 )
 """Vocabularies that transformers reads by itself; PIECES need a library of their own."""
 PACKAGES = re.compile(r"sacremoses|rjieba|jieba|fugashi|sudachipy|rhoknp|phonemizer", re.I)
-"""What some tokenizers cannot be made without, as their errors name it."""
+"""The packages that some tokenizers need, as their errors name them."""
 PIECES = ("*.model", "*.spm", "*.tiktoken", "vocab.bpe")
 ELSEWHERE = ("vocab", "merges", "name_or_path", "auto_map", "chat_template")
 """Settings that name other files or code, or are long; so do those that end in `_file`."""
@@ -256,7 +256,7 @@ def backend_of(folder: Path) -> tuple[Any, bool]:
 
 
 def transformers_tokenizer(folder: Path, templates: Sequence[str] | None = None) -> Any:
-    """What `AutoTokenizer` makes of a folder, without running code of its own.
+    """Make the tokenizer of a folder with `AutoTokenizer`, without running code of its own.
 
     `templates`: the folder's files with chat templates; with them, a tokenizer of an unknown class
     will do, since only what is beside its vocabulary matters.

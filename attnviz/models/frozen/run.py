@@ -81,7 +81,7 @@ class FrozenRun:
 
     @property
     def at_once(self) -> int:
-        """How many sums to walk back at a time."""
+        """The number of sums to walk back at a time."""
         return max(1, AT_ONCE // self.constant.numel())
 
     @cached_property
@@ -231,7 +231,7 @@ class FrozenRun:
         layer: int,
         rows: Mapping[int, Tensor] = MappingProxyType({}),
     ) -> Tensor:
-        """The same of several collections of parts (S, n, d), by one pass over each pattern.
+        """The vectors of several collections of parts (S, n, d), by one pass over each pattern.
 
         `rows`: those of a layer's attention to compute, if it is not all of them.
         """

@@ -22,7 +22,7 @@ HIDDEN = torch.finfo(torch.float16).min / 2
 """A mask of any type adds less than this where it hides a key."""
 NEAR = 1e-3
 PLAIN = 1e-5
-"""How near a module's eager function must be to the plain one, to be taken for it."""
+"""The largest difference of a module's eager function from the plain one, to count as plain."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class AttentionCall:
 
     @property
     def _mask(self) -> Tensor | None:
-        """That of this text alone."""
+        """The mask of this text only."""
         masks = self._masks
         if masks is None or self.texts == 1:
             return masks
@@ -121,7 +121,7 @@ class AttentionCall:
 
     @property
     def light(self) -> "AttentionCall":
-        """The same without the function's result, of which the weights are the text's square."""
+        """The call without the function's result, of which the weights are the text's square."""
         return replace(self, _result=(self._result[0].new_empty(0), None))
 
     @property
@@ -130,12 +130,12 @@ class AttentionCall:
 
     @property
     def dense(self) -> "AttentionCall":
-        """The same with the numbers of each head side by side, which products are faster of."""
+        """The call with the numbers of each head side by side, which makes products faster."""
         q, k, v = self._texts
         return replace(self, _texts=(q.contiguous(), k.contiguous(), v))
 
     def on(self, values: Tensor) -> "AttentionCall":
-        """The same call of the model's function on other values (kv_heads, n_k, d_v)."""
+        """Call the model's function on other values (kv_heads, n_k, d_v)."""
         q, k, v = self.q[None], self.k[None], values[None]
         bias = {} if self.bias is None else {"position_bias": self.bias[None]}
         mask, more = self._mask, {**self._more, **bias}
@@ -214,7 +214,7 @@ class AttentionCall:
         return pattern[0]
 
     def plain_rows(self, queries: Tensor, room: "Room") -> tuple[Tensor, Tensor]:
-        """As `weights`, where `is_plain` holds of the module, and the scores that they are made of.
+        """The `weights` and their scores, for a module of which `is_plain` holds.
 
         Both (h, rows, n) are good until the room is used again; the scores are those after the
         mask. Unlike the eager functions of transformers, it makes no copy of keys that heads share.
@@ -256,7 +256,7 @@ class AttentionCall:
         return bool((theirs - ours).abs().max() < PLAIN)
 
     def pattern(self, queries: Tensor) -> Tensor:
-        """As `weights`, but in the type of the queries."""
+        """The `weights` in the type of the queries."""
         if self.q.dtype is torch.float64:  # eager functions compute in float32
             scores = self.scores(queries)
             mask = self._additive(queries, scores.size(2))
@@ -287,7 +287,7 @@ class AttentionCall:
         return scores
 
     def _seen(self, queries: Tensor) -> int:
-        """How many of the first keys these queries attend to: all, except in a causal module."""
+        """The number of the first keys these queries attend to: all, except in a causal module."""
         n_q, n_k = self.q.size(1), self.k.size(1)
         if n_q != n_k or not self.causal:
             return n_k

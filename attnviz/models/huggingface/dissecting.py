@@ -270,7 +270,7 @@ def _recorded(
 
 
 def _rows(seen: Seen, layer: Sublayer, factor: float) -> dict[str, Tensor]:
-    """What the parts of a layer add to the stream, and what leaves it, of every query (n_q, d)."""
+    """The additions of a layer's parts to the stream, and what leaves it, by query (n_q, d)."""
     return present(
         attention_out=factor * seen.attention_out,
         attention_added=layer.added.attention,
@@ -330,7 +330,7 @@ def _embeddings(
 
 
 def _kinds(model: Any, seen: Seen, layer: Sublayer, *, changed: bool) -> Kinds:
-    """How this model differs from the plain formula."""
+    """The differences of this model from the plain formula."""
     call, rotary = seen.call, is_rotary(model)
     name = "" if layer.norm is None else type(layer.norm).__name__.lower()
     inside = seen.parts.attention.named_modules()

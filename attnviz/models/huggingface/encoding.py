@@ -91,9 +91,9 @@ class _Read(Exception):
 
 
 def own_tokens(model: ImageEncoder) -> list[bool]:
-    """Which tokens that the first layer reads are the model's own: no pixel changes them.
+    """The tokens of the first layer's input that are the model's own, which no pixel changes.
 
-    It is seen in a run on the image and in one on noise.
+    They are found from a run on the image and one on noise.
     """
     read = list[Tensor]()
 
@@ -120,7 +120,7 @@ NAMES = {
     "register_tokens": "register",
     "detection_tokens": "detection",
 }
-"""What is stood for by the embeddings of tokens that are no patches; their parameters' names."""
+"""The names of parameters that embed tokens other than patches, and the names to display."""
 
 
 def names_of(model: Any, count: int) -> list[str]:
@@ -143,7 +143,7 @@ def names_of(model: Any, count: int) -> list[str]:
 
 
 def reader_of(model: Any, tokenizer: Any) -> Any:
-    """What reads a text, an image or a sound, for a model in memory; checked."""
+    """The reader of a text, an image or a sound, for a model in memory; checked."""
     from transformers import (
         BaseImageProcessor,
         PreTrainedTokenizerBase,

@@ -50,7 +50,7 @@ NormRows: TypeAlias = tuple[nn.Module, Tensor, Tensor]
 
 @dataclass(frozen=True, eq=False)
 class AddedBy:
-    """How a layer adds what its attention gives: times a factor, and through a norm or none."""
+    """The way a layer adds its attention's output: times a factor, and through a norm or none."""
 
     factor: float
     norm: nn.Module | None = None
@@ -193,7 +193,7 @@ class HuggingFaceLayer(FrozenLayer):
         return self._turn.layer
 
     def added_by(self) -> AddedBy | None:
-        """How it adds what its attention gives; None: in another way than `AddedBy` has."""
+        """The way it adds its attention's output, or None if it is not one that `AddedBy` has."""
         if self._factor is not None:
             return AddedBy(self._factor)
         draw = torch.Generator().manual_seed(1)

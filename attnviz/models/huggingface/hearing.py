@@ -39,7 +39,7 @@ _extractor = lru_cache(2)(read_extractor)
 
 @dataclass(frozen=True, eq=False)
 class SpeechInputs:
-    """What a model is given of a sound: the arguments of its forward pass, by name."""
+    """The model's inputs for a sound: the arguments of its forward pass, by name."""
 
     features: Mapping[str, Tensor]
 
@@ -49,7 +49,7 @@ class SpeechInputs:
 
 
 def hear(model: "SpeechModel", raw: RawSound) -> HeardSpeech:
-    """As `LoadedModel.hear`."""
+    """Prepare a sound: its frames and the model's transcript; see `LoadedModel.hear`."""
     assert model.tokenizer.folder is not None  # every engine of transformers has one
     extractor = _extractor(model.tokenizer.folder)
     rate = int(extractor.sampling_rate)
@@ -85,7 +85,7 @@ def _own(extractor: Any, name: str) -> int:
 
 
 def _features(model: Any, extractor: Any, samples: Waveform) -> SpeechInputs:
-    """What the feature extractor makes of the samples, as one text of a batch."""
+    """The features that the extractor makes of the samples, as one text of a batch."""
     name = model.main_input_name
     try:
         made = extractor(samples, sampling_rate=int(extractor.sampling_rate), return_tensors="pt")
@@ -104,7 +104,7 @@ class _FirstAttention(Exception):
 
 
 def _frames(model: "SpeechModel", given: SpeechInputs) -> int:
-    """How many frames the first layer reads."""
+    """The number of frames that the first layer reads."""
     found = 0
 
     def on_call(call: AttentionCall) -> None:
@@ -285,7 +285,7 @@ class SpeechWriter(SpeechModel, EncoderDecoder):
         return {id_ for id_, token in added.items() if token.special}
 
     def _begins(self) -> tuple[int, ...]:
-        """What Whisper is given behind its first token: language, task, no times in the text."""
+        """Whisper's tokens after its first one: language, task, no times in the text."""
         retrieve = getattr(self.model, "_retrieve_init_tokens", None)
         if retrieve is None:
             return ()

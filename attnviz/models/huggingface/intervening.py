@@ -161,7 +161,7 @@ LOGITS_AT_ONCE = 1 << 26
 
 
 def runs_at_once(model: Any, n: int) -> int:
-    """How many runs of n tokens are made at once."""
+    """The number of runs of n tokens that are made at once."""
     logits: int = n * model.config.get_text_config().vocab_size
     return max(1, min(BATCH_TOKENS // n, LOGITS_AT_ONCE // logits))
 

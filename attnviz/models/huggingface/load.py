@@ -114,7 +114,7 @@ def wrap_huggingface(
 
 
 def _unwrapped(model: Any, tokenizer: Any) -> tuple[Any, Any]:
-    """What a SentenceTransformer or a CrossEncoder runs, and its tokenizer; others as they are."""
+    """The model in a SentenceTransformer or a CrossEncoder, and its tokenizer; others unchanged."""
     from transformers import PreTrainedModel
 
     first = model[0] if isinstance(model, nn.Sequential) and len(model) else model

@@ -1,4 +1,4 @@
-"""How much each token of an image adds, through each head, to its similarity with a text (CLIP).
+"""The addition of each image token, through each head, to the similarity with a text (CLIP).
 
 Gandelsman, Efros & Steinhardt 2024, "Interpreting CLIP's Image Representation via Text-Based
 Decomposition", arXiv 2310.05916, section 3: the class token's last vector is the sum of what all

@@ -241,7 +241,7 @@ class HuggingFaceModel(LoadedModel):
     def _answer_log_probabilities(
         self, rows: Sequence[Mapping[str, Any]], answer: Sequence[int]
     ) -> FloatArray:
-        """As `log_probabilities`, of a forward pass whose last m logits are those of the answer.
+        """The `log_probabilities`, by a forward pass whose last m logits are those of the answer.
 
         `rows`: the arguments for each prompt, which run as one batch.
         """
@@ -360,7 +360,7 @@ class OneSequence(SelfAttending, OneStack):
     def _hand_over_logits(
         self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
     ) -> None:
-        """As `predict` and `fill`: those of the lens, from layer 0 on, then the model's own."""
+        """Hand over logits as `predict` and `fill`: the lens's from layer 0, then the model's."""
         inputs, wanted = self.inputs(ids), torch.tensor(list(positions))
 
         def hand_over(layer: int | None) -> None:

@@ -1,4 +1,4 @@
-"""Which pixels of an image each image token stands for, measured rather than computed.
+"""The pixels of an image that each image token stands for, measured rather than computed.
 
 A processor is given an image whose red and green are coordinates. What comes out says which part
 of the image each of its sheets shows, be it resized, cropped, padded or tiled. How the sheets
@@ -31,7 +31,7 @@ FEW = 8
 
 
 class TooCoarse(Exception):
-    """What a sheet shows is too few pixels of the image to measure where they are."""
+    """Raised when a sheet shows too few pixels of the image to measure where they are."""
 
 
 def seen_image(
@@ -206,7 +206,7 @@ def _line(
     ends: tuple[float, float],
     size: int,
 ) -> tuple[float, float]:
-    """Where the first and the last edge of the columns lie, along one side of the image.
+    """The places of the first and the last edge of the columns, along one side of the image.
 
     Coordinates rise evenly between the `ends`; they are bent near them, where the kernel that
     resized the image was cut off.
@@ -245,7 +245,7 @@ Packing: TypeAlias = tuple[list[ImageView], list[Patch | None]]
 
 
 def _named(windows: Sequence[Box], size: tuple[int, int]) -> list[str]:
-    """Of several sheets, those that show the whole image are an overview, and the others tiles."""
+    """The names of sheets: of several, those that show the whole image are overviews."""
     if len(windows) == 1:
         return ["overview"]
     width, height = size

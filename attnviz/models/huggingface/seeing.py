@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from attnviz.models.huggingface.model import HuggingFaceModel
 
 AROUND = {"<|image_pad|>": ("<|vision_start|>", "<|vision_end|>")}
-"""What a template writes around the mark of an image, where the processor does not."""
+"""The texts that a template writes around the mark of an image, if the processor does not."""
 _processor = lru_cache(2)(read_processor)
 
 
 def see(
     model: "HuggingFaceModel", text: str, pictures: Sequence[RawImage], how: ReadAs
 ) -> SeenText:
-    """As `LoadedModel.see`; of a view of a model that sees other images, the model itself."""
+    """Read a text with images, as `LoadedModel.see`; for a view, by the model itself."""
     model = replace(model, model=getattr(model.model, "plain", model.model))
     tokenizer = model.tokenizer
     assert tokenizer.folder is not None  # every engine of transformers has one
@@ -229,6 +229,6 @@ def crossed_tokens(read: ImageInputs) -> tuple[Token, ...]:
 
 
 def _shift(read: ImageInputs, start: int) -> int:
-    """How many characters the images before a place have more in the expanded text."""
+    """The number of characters that the images before a place add to the expanded text."""
     before = [(span, new) for span, new in read.spans if new[1] <= start]
     return sum((new[1] - new[0]) - (span[1] - span[0]) for span, new in before)

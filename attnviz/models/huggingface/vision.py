@@ -1,4 +1,4 @@
-"""What a vision-language model is given of images, and a view of the model that sees them.
+"""The inputs of a vision-language model for images, and a view of the model that sees them.
 
 Transformers' own processor makes the inputs, and the model is run on them as it is.
 """
@@ -24,9 +24,9 @@ from attnviz.models.huggingface.places import Patches, seen_image
 from attnviz.records.images import RawImage, SeenImage
 
 IDLE = ("attention_mask", "labels")
-"""What a processor makes that says nothing of one text that is read."""
+"""The processor's outputs that the model does not need for a single text."""
 OF_TOKENS = ("mm_token_type_ids", "token_type_ids")
-"""What has a value for each token (1, n): whether it is one of an image."""
+"""The inputs with a value for each token (1, n): whether it is one of an image."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +94,11 @@ def read_images(
 
 
 CROSSED = "cross_attention_mask"
-"""Which tiles each token has cross-attention to (1, n, images, tiles)."""
+"""The mask of the tiles that each token has cross-attention to (1, n, images, tiles)."""
 
 
 def _of_tiles(model: Any, made: Mapping[str, Any]) -> list[int]:
-    """How many tokens the tiles of each image have, their class tokens among them."""
+    """The number of tokens of each image's tiles, their class tokens among them."""
     vision = model.config.vision_config
     patches = (vision.image_size // vision.patch_size) ** 2
     return [int(tiles.sum()) * (patches + 1) for tiles in made["aspect_ratio_mask"][0]]
@@ -186,7 +186,7 @@ def processing(model: Any) -> Iterator[None]:
 def _processed(
     processor: Any, text: str, images: list[Any], *, around: bool
 ) -> tuple[Any, dict[str, Any]]:
-    """What a processor makes of a text and its images, and how it replaced their marks."""
+    """The processor's output for a text and its images, and its replacements of their marks."""
     replaced: dict[str, Any] = {"before": text, "after": text, "offsets": []}
 
     def keep(texts: list[str], *others: Any, **more: Any) -> Any:
@@ -317,7 +317,7 @@ class _Reached(Exception):
 
 
 def vision_tokens(model: Any, given: ImageInputs) -> int:
-    """How many tokens of an image, in one row of a batch, the first layer of its side reads."""
+    """The number of an image's tokens, in one row of a batch, in the first layer of its side."""
     vision, found = set(vision_of(model).modules()), 0
 
     def on_call(call: AttentionCall) -> None:
@@ -332,19 +332,19 @@ def vision_tokens(model: Any, given: ImageInputs) -> int:
 
 
 def of_text(model: Any, ids: Tensor) -> Tensor:
-    """Which of the ids (1, n) stand for themselves and not for a part of an image (n)."""
+    """A mask of the ids (1, n) that are tokens and not parts of an image (n)."""
     given = getattr(model, "given_images", None)
     return torch.ones_like(ids[0]).bool() if given is None else ids[0] != given.token
 
 
 def beside_of(model: Any, ids: Tensor) -> dict[str, Any]:
-    """What a view of a model is given beside ids (B, n); nothing where it is no view."""
+    """The inputs beside ids (B, n) for a view of a model; nothing for another model."""
     more = vars(model).get("more")
     return {} if more is None else more(ids)
 
 
 def beside(given: ImageInputs, ids: Tensor) -> dict[str, Any]:
-    """What is beside ids (B, n) that hold the tokens of all images.
+    """The inputs beside ids (B, n) that hold the tokens of all images.
 
     Nothing where none of the tokens is one of an image, as in the later steps of an answer; but
     for a model whose text has none.
