@@ -67,7 +67,7 @@ PREPOSITIONS = frozenset(
     very quite rather so too""".split()
 )
 BETWEEN = frozenset(", and or but very quite rather so too really extremely -".split())
-"""What may stand between two adjectives of one noun."""
+"""Words that may stand between two adjectives of one noun."""
 COPULAS = frozenset("am is are was were be been being 's".split())
 
 
@@ -197,7 +197,7 @@ MALE = frozenset(
 SMALL = frozenset("baby babies child kid infant toddler".split())
 """People whom some call "it"."""
 SUBJECTS = frozenset("i you he she we they it to who will would can could should must".split())
-"""What stands before a verb: "they ring", "to ring"."""
+"""Words that stand before a verb: "they ring", "to ring"."""
 WEATHER = frozenset("rain rains rained raining snow snows snowed snowing seems seemed".split())
 AFTER_IT = frozenset("is was 's will be would has had".split())
 EMPTY = frozenset(
@@ -367,7 +367,7 @@ ASKING = frozenset(
     )
 )  # fmt: skip
 LOOK_BACK, LOOK_AHEAD = 12, 8
-"""How many words before and behind an ambiguous word may tell its meaning."""
+"""The number of words before and after an ambiguous word that may show its meaning."""
 
 
 def _mystery(words: Sequence[Word]) -> Iterator[Occasion]:
