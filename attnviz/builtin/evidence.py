@@ -1,4 +1,4 @@
-"""Whether a behaviour of a head can occur in a text, and where: evidence from its words alone.
+"""Whether a behaviour of a head can occur in a text, and where: evidence from only its words.
 
 A text has evidence of a behaviour where bundled word lists find a query for it and a key before
 that query. The lists are of English, and they err; what a head does there is seen from its
@@ -489,7 +489,7 @@ def acts_of(
     """The rows in which a head shows a behaviour, the clearest first: their strongest links.
 
     All links of a row go to plausible keys of its occasion, no other token has more weight, and
-    the `limits` are reached. Where one key alone is meant, there is one link. A link is one to a
+    the `limits` are reached. Where only one key is meant, there is one link. A link is one to a
     word: its weight is the sum over the word's tokens, its key the strongest of these. `weights`
     (n, n): the head's pattern; rows need not sum to 1.
     """

@@ -210,8 +210,8 @@ class Request:
 
     `paths`: files, folders, patterns or URLs; `key`: where a JSON object, or a row of Parquet,
     holds its text; `length`: the most tokens of a window; `shard`: about how many bytes are counted
-    at a time, None: as many as a corpus of this size wants; `documents`: how many are read, None:
-    all; `seed`: which windows are drawn as examples.
+    at a time, None: as many as a corpus of this size wants; `documents`: how many are read, None
+    for all; `seed`: which windows are drawn as examples.
     """
 
     paths: tuple[str, ...]
@@ -239,8 +239,8 @@ class Request:
 # asked it holds the scan's name, which is its digest, and when all is written, how the result was
 # made, and the size and digest of every file of it: without them, a scan is not finished.
 #
-# The weights of a model that is loaded by its name are no part of it, as a plan is made without
-# them: their fingerprint stands in every record (`Origin`), and records of other weights are not
+# The weights of a model that is loaded by its name are not part of it, as a plan is made without
+# them: their fingerprint is in every record (`Origin`), and records of other weights are not
 # merged.
 
 

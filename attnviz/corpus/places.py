@@ -238,7 +238,7 @@ class FilePart:
 class Shard:
     """The documents that one worker counts at a time; its record has its number.
 
-    `most`: how many documents of it are counted; None: all.
+    `most`: the number of its documents that are counted, or None for all.
     """
 
     number: int

@@ -86,7 +86,7 @@ class Record:
     Windows are named (shard, ordinal), behind the number by which they were chosen, the least
     first: `best` (H, TOP, 3) by the largest weight between two
     tokens, negative; `drawn` (H, DRAWN, PER_BIN, 3) and
-    `sample` (SAMPLE, 3) by their hash. NONE where there are not so many.
+    `sample` (SAMPLE, 3) by their hash. NONE where there are fewer.
     """
 
     heads: tuple[str, ...]
@@ -118,7 +118,7 @@ TOTALS = (*(name for name in SUMS if name != "mass"), "largest")
 
 
 def shapes(heads: int) -> Mapping[str, tuple[int, ...]]:
-    """The shape of each array of a record of so many heads."""
+    """The shape of each array of a record of this number of heads."""
     metrics = len(SCORES)
     return {
         "totals": (heads, metrics),
@@ -298,7 +298,7 @@ AT_ONCE = 32
 
 
 def total_of(records: Iterable[Record], where: str) -> Record | None:
-    """Records as one, added in their order; None: there is none.
+    """Add records up to one, in their order; None without any.
 
     `where`: the folder that they are in.
 

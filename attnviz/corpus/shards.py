@@ -120,7 +120,7 @@ def check_unchanged(files: Iterable[CorpusFile], *, here: bool) -> None:
 
 
 def _change_of(file: CorpusFile, here: bool) -> str | None:
-    """The change of a file since it was listed; None: it is the same."""
+    """The change of a file since it was listed, or None if it is the same."""
     inode = file.inode
     with reading(file.path):
         try:
@@ -150,7 +150,7 @@ def _local(path: str, avoid: str | None) -> Iterator[tuple[object, CorpusFile]]:
     if glob.has_magic(path) and not os.path.lexists(path):
         yield from _matched(path, avoid)
         return
-    path = path and str(Path(path))  # an empty one is no file
+    path = path and str(Path(path))  # an empty one is not a file
     with reading(path):
         state = os.stat(path)
     check_regular(path, state)

@@ -38,7 +38,7 @@ TokenSide: TypeAlias = Literal["query", "key", "pair"]
 
 @dataclass(frozen=True)
 class Bin:
-    """A bin of a histogram: from `start` up to, and without, `end`; None: it is open."""
+    """A bin of a histogram: from `start` up to, and without, `end`; None if it is open."""
 
     start: float
     end: float | None
@@ -82,7 +82,7 @@ class HeadExample:
 
     @property
     def strongest(self) -> tuple[int, int] | None:
-        """Query and key of the strongest link that tells something; None: there is no link.
+        """Query and key of the strongest link that has a meaning, or None without a link.
 
         First row and column are left out, and a token's attention to itself where there is other.
         """
@@ -121,7 +121,7 @@ class HeadAtlas:
         return head_of(self.row)
 
     def first(self, most: int | None) -> "HeadAtlas":
-        """The head with at most this number of tokens of each side and of examples; None: all."""
+        """The head with at most this number of tokens of each side and of examples, or with all."""
         tokens = {side: masses[:most] for side, masses in self.tokens.items()}
         return replace(self, tokens=tokens, examples=self.examples[:most])
 
@@ -190,7 +190,7 @@ def row_of_means(row: Mapping[str, Any], over: MeanOver) -> Mapping[str, Any]:
 
 
 def partial_of(row: Mapping[str, Any]) -> str:
-    """The part of the corpus that a row of the atlas is of; empty: all of it."""
+    """The part of the corpus that a row of the atlas is of, or empty for all of it."""
     return str(row.get("partial", ""))
 
 
@@ -436,7 +436,7 @@ def _example(row: StoredRow) -> HeadExample:
     places = np.concatenate([queries, keys])
     inside = ((places >= 0) & (places < len(tokens))).all()
     if not (len(queries) == len(keys) == len(weights) and inside and np.isfinite(weights).all()):
-        raise InputError("a table of examples has links that are none", "scan again")
+        raise InputError("a table of examples has links to tokens it lacks", "scan again")
     links = {"tokens": tokens, "queries": queries, "keys": keys, "weights": weights}
     return HeadExample(**{**_values_of(EXAMPLE, row), **links})
 
@@ -447,7 +447,7 @@ def _check(batch: Any, path: str, table: str) -> None:
     import pyarrow.compute as pc
 
     if not batch.schema.equals(columns(table)):
-        raise InputError(f"{path!r} is no table of {table}", "scan again")
+        raise InputError(f"{path!r} is not a table of {table}", "scan again")
     for each, column in zip(TABLES[table], batch.columns, strict=True):
         flat = pc.list_flatten(column) if pa.types.is_list(column.type) else column
         if (column.null_count or flat.null_count) and NoneType not in kinds_of(each.type):

@@ -56,7 +56,7 @@ def causal_rows(rows: slice, device: torch.device | None = None) -> Tensor:
 
 
 def rows_of_mask(mask: Tensor | None, rows: slice) -> Tensor | None:
-    """Some query rows of a mask (..., n_q or 1, n_k); None is no mask."""
+    """Some query rows of a mask (..., n_q or 1, n_k), or None without a mask."""
     return mask if mask is None or mask.size(-2) == 1 else mask[..., rows, :]
 
 

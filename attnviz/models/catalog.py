@@ -200,7 +200,7 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
 
 
 def parameters_of(source: Source) -> ParameterCount:
-    """A model's parameters, from its sizes alone; only config.json is fetched from the hub."""
+    """A model's parameters, from only its sizes; the hub is asked only for config.json."""
     name = source.name
     if name == EMBEDDINGS:
         raise UsageError(f"{name} has no matrices of its own", f"count those of {BUILTIN}")
@@ -232,7 +232,7 @@ def identity_of(source: Source, parameters: int = 0) -> ModelIdentity:
 
 
 def _local_folder(name: str) -> Path | None:
-    """The folder that a name means; None: it is a model of the hub."""
+    """The folder that a name means, or None for a model of the hub."""
     if name in KNOWN_MODELS:
         of_bundle = BUILTIN if name == EMBEDDINGS else name
         return bundled_folder(of_bundle) if of_bundle in BUNDLED else None
@@ -330,7 +330,7 @@ def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Pat
 def cached(name: str, revision: str | None = None) -> Path | None:
     """The cached folder, if it holds the configuration, the tokenizer and all weights.
 
-    A model of images alone has settings of its image processor in the place of a tokenizer.
+    A model of only images has settings of its image processor in the place of a tokenizer.
     """
     import huggingface_hub as hub
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError

@@ -2,7 +2,7 @@
 
 The place of a message in what the template makes of it is not known, so the chat is rendered a
 second time with marks around each message. Where that, without its marks, is the first rendering,
-the marks tell the places; else each part is tried alone, and one whose marks change the result has
+the marks tell the places; else parts are tried one by one; one whose marks change the result has
 no place.
 """
 
@@ -81,7 +81,7 @@ def read_template(folder: Path, chat: Chat) -> ChatTemplate | None:
     tools = "tools" in chat.content and "tool_use" in named
     name = chat.template or ("tool_use" if tools else "default")
     if not named:
-        raise ModelError("the model's chat template is no text", CHANGE)
+        raise ModelError("the model's chat template is not a text", CHANGE)
     if name not in named:
         raise ModelError(
             f"the model has no chat template {name!r}, but {', '.join(map(repr, named))}",

@@ -246,7 +246,7 @@ class RecordedHead:
     (h, d_k, d) and z (h, n_q, d_k) are those of all heads; b_o (d). mask (n_q, n_k): True where the
     query may attend to the key. unembedding (V, d), where its width is that of the stream.
     `arrays`: every other array, under its name and with its shape in `HeadTrace`. `rows`: those of
-    them that are of the query alone, of all queries (n_q, d).
+    them that are only of the query, of all queries (n_q, d).
     """
 
     head: Head

@@ -18,7 +18,7 @@ from attnviz.records.heads import Head, by_layer
 from attnviz.records.metrics import HeadLinks
 
 MOST_LINKS, LEAST_LINK = 8, 0.005
-"""Links that are kept of a row: at most so many, and none below this weight."""
+"""The most links that are kept of a row, and their least weight."""
 GiveLinks: TypeAlias = Callable[[HeadLinks], None]
 
 

@@ -51,7 +51,7 @@ class HeadRows:
 
     `windows`: those of the batch; `first`: the first query; `weights` (b, h, r, m), on the first m
     keys: none of these queries attends to a later one. `scores` (b, h, r, m), where they are
-    known: after the mask; a reduction may write over them. Both are good during the call alone.
+    known: after the mask; a reduction may write over them. Both are good only during the call.
     """
 
     layer: int
@@ -155,7 +155,7 @@ class LoadedModel(ABC):
 
     `kind`: the attention that `run` hands over: "self", or one of an encoder-decoder's three.
     `causal`: a query attends only to itself and to earlier tokens. `sinks`: a part of each row may
-    go to a sink that is no token. `sight`: its side that reads an image alone (CLIP).
+    go to a sink that is not a token. `sight`: its side that reads only an image (CLIP).
     """
 
     identity: ModelIdentity
@@ -345,7 +345,7 @@ class LoadedModel(ABC):
 
         `wanted` rows are those of the positions that predict a new token; `consume` is given them,
         numbered from 0, before `go_on` is told of it. Their keys are the tokens read and the new
-        ones before this one; in cross-attention the tokens read alone.
+        ones before this one; in cross-attention only the tokens read.
         """
         raise self._refusal("generate")
 
@@ -445,7 +445,7 @@ class LoadedModel(ABC):
         its rows in the same run.
 
         Raises:
-            ModelError: its logits are no sum over its parts that attnviz can follow.
+            ModelError: its logits are not a sum over its parts that attnviz can follow.
         """
         raise self._refusal("predict")
 
@@ -467,7 +467,7 @@ class LoadedModel(ABC):
         match ability:
             case "predict" | "fill" | "generate" | "vectors" | "freeze" if self.reads != "text":
                 reads, takes = ALONE[self.reads]
-                wrong = f"{name} reads {reads} alone, and this is asked about a text"
+                wrong = f"{name} reads only {reads}, and this is asked about a text"
                 hint = f"use {takes} for what it attends to, or a model that reads a text, too"
             case "predict" | "fill":
                 wrong = f"{name} does not predict the token that follows a text"

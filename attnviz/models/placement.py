@@ -49,7 +49,7 @@ class Placement:
         try:
             named = torch.device(device)
         except RuntimeError:
-            wrong = f"{option('device', repr(device))} is no device of PyTorch"
+            wrong = f"{option('device', repr(device))} is not a device of PyTorch"
             raise UsageError(wrong, hint) from None
         try:
             torch.empty(1, device=named).item()  # a device that only describes has no number
@@ -149,16 +149,16 @@ def _left_to_groups() -> Iterator[int]:
 
 
 def size_of(text: str) -> int:
-    """Bytes from `4GB`, `500M` or `1.5 GiB`; a number alone is bytes.
+    """Bytes from `4GB`, `500M` or `1.5 GiB`; a bare number is bytes.
 
     Raises:
-        ValueError: it is no size.
+        ValueError: it is not a size.
     """
     match = re.fullmatch(
         r"(\d{1,18}(?:\.\d{1,18})?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE
     )
     if match is None:
-        raise ValueError(f"{text!r} is no size")
+        raise ValueError(f"{text!r} is not a size")
     return int(float(match[1]) * UNITS[match[2].upper()])
 
 

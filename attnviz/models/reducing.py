@@ -24,7 +24,7 @@ from attnviz.records.capture import IntArray, Wanted
 from attnviz.records.metrics import BINS, EDGES, STRONG, SUMS, Bools, WindowSums
 
 MANY = 8
-"""Copies are looked for in every layer where one in so many weights is on one."""
+"""Every layer is searched for copies if one in this number of weights is on one."""
 SMALL_SCORE = 32.0
 """Up to this size, float32 loses less than 1e-5 where a score is taken off a sum."""
 
@@ -145,7 +145,7 @@ class _LayerSums:
             weights, first
         )
         ones = weights.new_ones(weights.size(1), 1, r)  # faster than to sum over rows
-        # each window alone: in one product its last bits would depend on how many there are
+        # each window by itself: in one product its last bits would depend on how many there are
         self.by_position[own, :, :m] += torch.stack([ones @ window for window in weights])[:, :, 0]
         self.previous[own] += weights.diagonal(first - 1, dim1=2, dim2=3).sum(dim=-1)
         self.marked[own] += known.mass(weights)
@@ -295,7 +295,7 @@ class _KnownRows:
             return weights.new_zeros(b, h, 3)
         flat, places = weights.flatten(2), self.places[:, None].expand(-1, h, -1)
         copies = (flat.gather(2, places) * self.exists[:, None]).sum(dim=-1)
-        # one further on: never in the row below, as the last key of a row is no earlier one
+        # one further on: never in the row below, as the last key of a row is not an earlier one
         followers = flat.gather(2, places + self.exists[:, None].long()) * self.exists[:, None]
         strong = torch.where(followers >= STRONG, followers, 0.0).sum(dim=-1)
         return torch.stack([copies, strong, (followers * self.apart[:, None]).sum(dim=-1)], dim=-1)
@@ -328,7 +328,7 @@ def _entropy_units(first: int, r: int, n: int, causal: bool) -> Tensor:
 
 
 def use_threads(threads: int) -> None:
-    """Let every run of this process take so many threads, on which the last bits depend."""
+    """Set the threads of every run of this process, on which the last bits depend."""
     torch.set_num_threads(threads)
 
 

@@ -51,7 +51,7 @@ WINDOW = 8
 ALIGNED = "its tokenizer does not tell where tokens stand; they are found by what they spell"
 UNKNOWN = "transformers adds tokens that the model does not know"
 AS_SAVED = "the tokenizer is read from tokenizer.json as it is, as {}"
-WORD_MARKS = ("Ġ", "▁")  # a space alone, as byte-level and SentencePiece vocabularies spell it
+WORD_MARKS = ("Ġ", "▁")  # a bare space, as byte-level and SentencePiece vocabularies spell it
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def verify(
     """Run a text with and without capture, and once more with eager attention.
 
     A difference above `EXACT` in float32 is judged by runs in float64. `model`: its fingerprint is
-    of all bytes. `source`: where it came from; None: it was in memory. `shape`: (queries, keys) of
+    of all bytes. `source`: where it came from, or None if in memory. `shape`: (queries, keys) of
     its patterns. `check_room`: raises a ModelError where this many more bytes do not fit into
     memory.
     """

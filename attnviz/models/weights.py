@@ -141,7 +141,7 @@ LIBRARIES = {"accelerate", "attnviz", "peft", "torch", "transformers"}
 
 
 def own_hooks(model: nn.Module) -> Iterator[Any]:
-    """The hooks on a model's modules that change its forward pass, and are no library's."""
+    """The hooks on a model's modules that change its forward pass, and are not a library's."""
     for module in model.modules():
         for hook in (*module._forward_pre_hooks.values(), *module._forward_hooks.values()):
             package = getattr(hook, "__module__", None) or ""

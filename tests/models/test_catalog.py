@@ -322,7 +322,7 @@ def test_a_device_as_torch_names_it_is_looked_for(device: Any) -> None:
 
 @pytest.mark.parametrize("device", ["abacus", "cuda:x", "", None, 3])
 def test_what_torch_calls_no_device_is_refused(device: Any) -> None:
-    with pytest.raises(UsageError, match="is no device of PyTorch; use device="):
+    with pytest.raises(UsageError, match="is not a device of PyTorch; use device="):
         attnviz.load_model("builtin", device=device)
 
 

@@ -20,8 +20,8 @@ class ModelSizes:
 
     `heads_per_layer`: those of `kind`, one of an encoder-decoder's three attentions.
     `context`: the largest number of tokens that the model takes. `bos_id`: its beginning token.
-    `implicit`: its Mamba-2 layers are asked for, whose heads are seen at work. `reads`: what it
-    reads alone.
+    `implicit`: its Mamba-2 layers are asked for, whose heads are seen at work. `reads`: its
+    only input.
     """
 
     architecture: str
@@ -51,7 +51,7 @@ def _of_pair(kind: Kind | ShownKind | None) -> Kind:
 
 
 def check_kind(kind: Kind | ShownKind | None) -> None:
-    """Check the kind of attention of a model that is no encoder-decoder, and has no Mamba-2."""
+    """Check the kind of attention of a model that is not an encoder-decoder, without Mamba-2."""
     if kind == "implicit":
         raise lacks_mamba2()
     if kind not in (None, "self"):

@@ -62,7 +62,7 @@ _LIMITS = {
 LIMITS = {name: most for most, names in _LIMITS.items() for name in names.split()}
 """The largest value of a setting that makes a model large, or slow to build.
 
-Of a GPT-Neo's `attention_types` [[["global", "local"], 12]] is 24 layers.
+A GPT-Neo's `attention_types` [[["global", "local"], 12]] counts as 24 layers.
 """
 COUNTS = "layers|groups?(?:_num)?|heads|blocks|networks|functions|experts|stages|hashes"
 PARTS = re.compile(rf"(?:{COUNTS})$")
@@ -151,7 +151,7 @@ def checked_header(header: object, rest: int) -> dict[str, tuple[int, ...]]:
         ValueError: an entry is malformed, or the tensors are not these bytes, each byte once.
     """
     if not isinstance(header, dict):
-        raise ValueError("its header is no object")
+        raise ValueError("its header is not an object")
     spans: list[tuple[int, int]] = []
     shapes: dict[str, tuple[int, ...]] = {}
     for name, entry in header.items():
@@ -160,7 +160,7 @@ def checked_header(header: object, rest: int) -> dict[str, tuple[int, ...]]:
         kind, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
         sizes = all(is_size(n, LARGEST_SIZE) for n in (*shape, begin, end))
         if len(shape) > MOST_AXES or not sizes:
-            raise ValueError(f"the sizes of {cut(name)} are no whole numbers")
+            raise ValueError(f"the sizes of {cut(name)} are not whole numbers")
         if math.prod(shape) * ITEM_BYTES[kind] != end - begin:
             raise ValueError(f"{cut(name)} has another size than its shape says")
         spans.append((begin, end))
@@ -332,7 +332,7 @@ def _no_config(folder: Path) -> ModelError:
         base = read_object(folder / ADAPTER).get("base_model_name_or_path")
         named = f" for {base!r}" if isinstance(base, str) and cut(base) == base != "" else ""
         return ModelError(
-            f"the folder {str(folder)!r} holds a PEFT adapter alone{named}, and no model",
+            f"the folder {str(folder)!r} holds only a PEFT adapter{named}, and no model",
             "in Python, load that model with transformers, the adapter with "
             "peft.PeftModel.from_pretrained, and give both to attnviz.load_model(model, tokenizer)",
         )

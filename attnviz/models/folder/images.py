@@ -33,7 +33,7 @@ ELSEWHERE = ("auto_map", "name_or_path", "chat_template", "tokenizer", "video_pr
 def read_processor(folder: Path, *, alone: bool = False) -> Any:
     """The processor of a folder: it makes images to tensors, and their places to tokens.
 
-    `alone`: that of images, of a model that reads no text.
+    `alone`: that of images, for a model that reads no text.
 
     Raises:
         ModelError: the folder has no settings of one, or ones that transformers does not take.
@@ -60,7 +60,7 @@ def read_processor(folder: Path, *, alone: bool = False) -> Any:
 
 
 def _processor(folder: Path, settings: Mapping[str, dict[str, Any]], clean: Path) -> Any:
-    """The processor of a folder, by way of one (`clean`) that has what was checked alone."""
+    """The processor of a folder, by way of one (`clean`) that has only what was checked."""
     import transformers
     from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 

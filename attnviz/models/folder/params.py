@@ -1,4 +1,4 @@
-"""Parameter counts from names and shapes alone: headers of weights, or a configuration.
+"""Parameter counts from only names and shapes: headers of weights, or a configuration.
 
 No weight is read. The shapes of a folder stand in the headers of its safetensors files, and
 those of other models follow from their sizes.
@@ -208,7 +208,7 @@ _TIED = "tied to another tensor and counted there"
 
 
 def known_count(name: str) -> ParameterCount:
-    """The count of a GPT by name, one of `GPT_SIZES`, from its sizes alone."""
+    """The count of a GPT by name, one of `GPT_SIZES`, from only its sizes."""
     sizes = GPT_SIZES[name]
     counted = count(name, gpt2_shapes(sizes), vars(sizes))
     if name not in UNPUBLISHED:
@@ -337,7 +337,7 @@ def _matrices(source: str, shape: Shape, copies: int, sizes: ParameterCount) -> 
 
 
 def _per_head(source: str, shape: Shape, copies: int, sizes: ParameterCount) -> tuple[Matrix, ...]:
-    """A projection's matrices, one for each head; none where the tensor is no projection."""
+    """A projection's matrices, one for each head; none for a tensor that is not one."""
     *_, module, kind = ("", *source.split("."))
     role = _ROLES.get(module)
     if not _ATTENTION.search(source) or role is None or not sizes.heads or not sizes.d_head:

@@ -1,4 +1,4 @@
-"""A tokenizer that transformers has in Python alone, with the places of its tokens.
+"""A tokenizer that transformers has only in Python, with the places of its tokens.
 
 It tells none. What a token spells is looked for in the text, in order, without case, accents and
 spaces; letters in several tokens of bytes are spelled together, and tokens of unknown words fill
@@ -23,7 +23,7 @@ AHEAD, MOST_OF_A_LETTER = 3, 4
 
 
 class PythonTokenizer:
-    """A tokenizer of transformers that is Python alone, asked as the compiled library is."""
+    """A tokenizer of transformers in Python, with the interface of the compiled library."""
 
     encode_special_tokens = True
 
@@ -44,7 +44,7 @@ class PythonTokenizer:
     def encode(self, text: str, pair: str | None, add_special_tokens: bool) -> SimpleNamespace:
         """The tokens with their places; one that has none is as a special one."""
         if pair is not None:
-            wrong = "its tokenizer is Python alone, and no pairs are read with it"
+            wrong = "its tokenizer is only in Python, which reads no pairs"
             raise UsageError(wrong, f"leave {option('text_pair')} out")
         # some cut at every token of theirs as at a special one (ESM)
         spelled = any(token.content in text for token in self.special.values())

@@ -16,7 +16,7 @@ SPOKEN = frozenset(
     "whisper moonshine speech_to_text "
     "wav2vec2 hubert unispeech unispeech-sat data2vec-audio".split()
 )
-"""Models that read speech alone; the first three write a text of it."""
+"""Models that read only speech; the first three write a text of it."""
 
 
 TOWERS = ("clip", "siglip", "siglip2", "metaclip_2")

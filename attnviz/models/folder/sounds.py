@@ -71,7 +71,7 @@ def _settings(folder: Path) -> dict[str, Any]:
         low = 1 if name in MOST else -OTHERS
         if name in MOST and (isinstance(value, bool) or not isinstance(value, int)):
             raise ModelError(
-                f"the {IMAGES} in {str(folder)!r} has {name} {value!r}, which is no whole number",
+                f"the {IMAGES} in {str(folder)!r} has {name} {value!r}, not a whole number",
                 "use the file that belongs to the model",
             )
         if isinstance(value, int | float) and name != "return_attention_mask":

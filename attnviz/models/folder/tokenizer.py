@@ -68,7 +68,7 @@ def check_tokenizer(raw: object) -> None:
 
 def _object(value: object, name: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{name} is no object")
+        raise ValueError(f"{name} is not an object")
     return value
 
 
@@ -81,7 +81,7 @@ def _check_model(model: Mapping[str, Any]) -> None:
     elif isinstance(vocabulary, list):
         words = [entry[0] for entry in vocabulary if isinstance(entry, list) and len(entry) == 2]
         if len(words) < len(vocabulary):
-            raise ValueError("the vocabulary is no list of words and scores")
+            raise ValueError("the vocabulary is not a list of words and scores")
     else:
         raise ValueError("it has no vocabulary")
     if not 0 < len(words) <= MOST_TOKENS:
@@ -102,7 +102,7 @@ def _check_model(model: Mapping[str, Any]) -> None:
 def _check_ids(ids: Collection[Any]) -> None:
     whole = {*map(type, ids)} <= {int}  # a large vocabulary has 200,000, too many to call for each
     if not whole or not 0 <= min(ids, default=0) <= max(ids, default=0) <= MOST_TOKENS:
-        raise ValueError(f"a token's id is no whole number from 0 to {MOST_TOKENS:,}")
+        raise ValueError(f"a token's id is not a whole number from 0 to {MOST_TOKENS:,}")
 
 
 def check_words(words: Collection[object], where: str) -> None:
@@ -114,12 +114,12 @@ def check_words(words: Collection[object], where: str) -> None:
 def _check_merges(merges: object) -> None:
     """Check that every merge is of two tokens: a list, or two words with a space between."""
     if not isinstance(merges, list) or len(merges) > MOST_TOKENS:
-        raise ValueError("the merges are no list of pairs")
+        raise ValueError("the merges are not a list of pairs")
     for merge in merges:
         pair = merge.split(" ") if isinstance(merge, str) else merge
         two = isinstance(pair, list) and len(pair) == 2
         if not two or not all(isinstance(token, str) and token for token in pair):
-            raise ValueError(f"{cut(repr(merge))} is no pair of tokens to merge")
+            raise ValueError(f"{cut(repr(merge))} is not a pair of tokens to merge")
 
 
 def check_added(added: object, growth: int = LARGEST_GROWTH) -> None:
@@ -129,7 +129,7 @@ def check_added(added: object, growth: int = LARGEST_GROWTH) -> None:
         ValueError: as `check_tokenizer`.
     """
     if not isinstance(added, list) or len(added) > MOST_ADDED:
-        raise ValueError("the added tokens are no list")
+        raise ValueError("the added tokens are not a list")
     for token in added:
         entry = _object(token, "an added token")
         _check_ids([entry.get("id")])
@@ -300,7 +300,7 @@ def _harmless(settings: Mapping[str, Any]) -> dict[str, Any]:
         if name not in ELSEWHERE and not name.endswith(("_file", "_object"))
     }
     for name, value in kept.items():
-        if name.endswith("_kwargs") and isinstance(value, dict):  # for another program: names alone
+        if name.endswith("_kwargs") and isinstance(value, dict):  # for another program: only names
             named = {k: v for k, v in value.items() if not isinstance(v, str) or v.isidentifier()}
             kept[name] = named
     added = kept.get("added_tokens_decoder")

@@ -103,7 +103,7 @@ def copying(run: FrozenRun, heads: Mapping[Head, Weights]) -> Iterator[Copying]:
     d, like = run.constant.size(1), run.constant
     every = torch.eye(d, dtype=like.dtype, device=like.device)[:, None]
     read = (output.reads(every) - output.reads(torch.zeros_like(every)))[:, 0]  # (d, d)
-    unembedding = output.weight - output.weight.mean(dim=0)  # (V, d): what all share is no effect
+    unembedding = output.weight - output.weight.mean(dim=0)  # (V, d): what all share has no effect
     outward = read @ unembedding.T  # (d, V)
     through, gain = outward @ vocabulary, _gain(outward)  # (d, d)
     draw = np.random.default_rng(SEED)

@@ -177,7 +177,7 @@ def _as_often(of_tokens: Tensor, x: Tensor) -> Tensor:
 
 
 def frozen_norm(module: nn.Module, x: Tensor, y: Tensor) -> FrozenNorm | None:
-    """The norm that gave y for x; None where it is no norm of this form."""
+    """The norm that gave y for x, or None if it is not a norm of this form."""
     weight, bias = getattr(module, "weight", None), getattr(module, "bias", None)
     weights = [None] if weight is None else [weight.detach(), 1 + weight.detach()]
     unbiased = y if bias is None else y - bias.detach()

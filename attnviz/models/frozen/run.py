@@ -289,7 +289,7 @@ def _sources(parts: Sequence[Part]) -> Sources:
 def parts_of_walk(
     n: int, heads: tuple[int, ...], embedded: tuple[Embedded, ...]
 ) -> tuple[Part, ...]:
-    """The parts of a walk down the layers with so many heads, in its order.
+    """The parts of a walk down layers with these numbers of heads, in its order.
 
     A long text has as many that walks must share them.
     """
@@ -349,7 +349,7 @@ def writes(
     last norm, which is held at what it was. What later layers make of it does not count.
 
     Raises:
-        ModelError: the logits are no sums.
+        ModelError: the logits are not sums.
     """
     output, stream = run.output, run.streams[-1]
     if output is None:

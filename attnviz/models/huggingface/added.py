@@ -15,7 +15,7 @@ from attnviz.models.huggingface.layers import is_norm
 from attnviz.records.trace import Residual
 
 EXACT = 1e-5
-ENOUGH = 64  # tokens: two factors that fit so many rows fit them all
+ENOUGH = 64  # tokens: two factors that fit as many rows fit them all
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def forward(model: Any, *, through: Callable[..., Any] | None = None, **inputs: 
             hint = f"use the preprocessor_config.json that belongs to the model, or another {alone}"
         elif other:
             wrong = f"{model.config.model_type} takes {other} beside a text; attnviz gives it none"
-            hint = "use a model of text alone, or one with images among its tokens, such as LLaVA"
+            hint = "use a model of only text, or one with images among its tokens, such as LLaVA"
             raise ModelError(wrong, hint) from None
         raise ModelError(
             f"transformers {transformers.__version__} itself cannot run this "

@@ -113,7 +113,7 @@ class AttentionCall:
 
     @property
     def returned(self) -> Tensor | None:
-        """The weights that the function itself returned (h, n_q, n_k); None: none of this shape."""
+        """The weights that the function itself returned (h, n_q, n_k), or None without such."""
         weights, shape = self._result[1], (self.q.size(0), self.q.size(1), self.k.size(1))
         if not isinstance(weights, Tensor) or weights.shape != (self.texts, *shape):
             return None
@@ -158,7 +158,7 @@ class AttentionCall:
         return None if cap is None else float(cap)
 
     def added(self, queries: Tensor) -> Tensor | None:
-        """The addend to the scores of the keys that a query sees (h, rows, n_k); None: nothing.
+        """The addend to the scores of the keys that a query attends to (h, rows, n_k), or None.
 
         The position bias, and what a mask holds beside what it hides (ALiBi, Doge).
         """
@@ -171,7 +171,7 @@ class AttentionCall:
         return every.expand(self.q.size(0), len(queries), self.k.size(1)).to(self.q.dtype)
 
     def visible(self, queries: Tensor | None = None) -> Tensor:
-        """(rows, n_k), True where the query may attend to the key; None: all rows."""
+        """(rows, n_k), True where the query may attend to the key, or None for all."""
         rows = torch.arange(self.q.size(1)) if queries is None else queries
         size, mask = (len(rows), self.k.size(1)), self._additive(rows, self.k.size(1))
         if mask is None:
@@ -224,12 +224,12 @@ class AttentionCall:
         scores, weights = (room.of(name, shape, most, self.q.device) for name in ("scores", "rows"))
         _grouped(self.q[:, queries].float() * self.scaling, self.k.float(), out=scores)
         if self._mask is None and self.causal and self.q.size(1) == self.k.size(1):
-            # of the last keys alone, some are ahead of a query
+            # only of the last keys, some are ahead of a query
             first = int(queries[0])
             ahead = torch.arange(first, n) > queries[:, None]
             scores[..., first:].masked_fill_(ahead.to(scores.device), LOWEST)
         elif (mask := self._additive(queries, n)) is not None:
-            scores += mask[0].clamp_min(LOWEST)  # not minus infinity, which times 0 is no number
+            scores += mask[0].clamp_min(LOWEST)  # not minus infinity, which times 0 is NaN
         return torch.softmax(scores, dim=-1, out=weights), scores
 
     def is_plain(self) -> bool:

@@ -1,6 +1,6 @@
-"""Models that read an image alone: what they are given of it, and which token stands for what.
+"""Models that read only an image: their input from it, and the meaning of each token.
 
-Which tokens are no patches is measured: those that no pixel changes on their way into the first
+Tokens other than patches are found by measuring: no pixel changes them on their way into the first
 layer. The embeddings that the model adds to them tell their names.
 """
 
@@ -124,7 +124,7 @@ NAMES = {
 
 
 def names_of(model: Any, count: int) -> list[str]:
-    """The names of so many tokens of the model's own, in order: `[class]`, `[register 1]`."""
+    """The names of `count` tokens of the model's own, in order: `[class]`, `[register 1]`."""
     names = list[str]()
     for name, parameter in model.base_model.named_parameters():
         before, _, own = name.rpartition(".")
@@ -178,7 +178,7 @@ def reader_of(model: Any, tokenizer: Any) -> Any:
     if not isinstance(text or tokenizer, PreTrainedTokenizerBase):
         kind = f"a value of type {type(text or tokenizer).__name__}"
         raise ModelError(
-            "no tokenizer was given" if tokenizer is None else f"{kind} is no tokenizer",
+            "no tokenizer was given" if tokenizer is None else f"{kind} is not a tokenizer",
             "give the one that AutoTokenizer.from_pretrained loads for this model",
         )
     return tokenizer

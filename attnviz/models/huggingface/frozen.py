@@ -264,7 +264,7 @@ class HuggingFaceLayer(FrozenLayer):
         each = [torch.zeros_like(first), first, second, first + second]
         pairs = [*zip(each, each[::-1], strict=True)]  # the sum of attended is the same
         with torch.no_grad():
-            every = [self.passes(x, attended) for x, attended in pairs]  # alone: less memory
+            every = [self.passes(x, attended) for x, attended in pairs]  # one by one: less memory
         nothing, one, other, together = every
         if not near(one + other, together + nothing):
             raise unknown(f"{type(self._turn.layer).__name__} is not affine with its norms fixed")
@@ -320,7 +320,7 @@ def _attention(turn: Turn) -> FrozenAttention:
     w_o, b_o = matrix_of(parts.output, call.v.new_empty(parts.width))
     name = type(parts.attention).__name__
     if w_o.size(0) != heads * width:
-        raise unknown(f"the output projection of {name} does not read its heads alone")
+        raise unknown(f"the output projection of {name} does not read only its heads")
     if call.q.size(1) != call.k.size(1):
         raise unknown(f"{name} attends to more than its text")
     attention = FrozenAttention(
@@ -347,7 +347,7 @@ def _attention(turn: Turn) -> FrozenAttention:
 def _frozen_calls(module: nn.Module, calls: list[tuple[Tensor, Tensor]]) -> list[FrozenNorm]:
     norms = [norm for x, y in calls if (norm := frozen_norm(module, x, y)) is not None]
     if len(norms) < len(calls):
-        raise unknown(f"{type(module).__name__} is no norm that can be held fixed")
+        raise unknown(f"{type(module).__name__} is not a norm that can be held fixed")
     return norms
 
 

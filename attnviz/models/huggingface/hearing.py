@@ -33,7 +33,7 @@ MOST_HEARD = 30
 MOST_WRITTEN = 224
 """The most tokens of a text that a model writes by itself: those of 30 s of speech."""
 NO_TOKEN = -1
-"""The id of a frame, which is no token of a vocabulary."""
+"""The id of a frame, which is not a token of a vocabulary."""
 _extractor = lru_cache(2)(read_extractor)
 
 
@@ -194,7 +194,7 @@ def with_alignment(card: ModelCard, model: Any, sizes: ModelSizes) -> tuple[Mode
     return replace(card, heads=(*card.heads, *named)), "" if heads else NONE_ALIGNS
 
 
-NONE_ALIGNS = "the alignment_heads of its settings are no heads of this model, and are left out"
+NONE_ALIGNS = "the alignment_heads of its settings are not heads of this model, and are left out"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,7 +213,7 @@ class SpeechModel(HuggingFaceModel):
 
     def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
         if self.heard is None:
-            raise UsageError(f"{self.identity.name} reads speech alone", "give it a sound file")
+            raise UsageError(f"{self.identity.name} reads only speech", "give it a sound file")
         return self.heard.on(self.model)
 
 

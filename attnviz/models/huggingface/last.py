@@ -189,7 +189,7 @@ class LastRecorder:
         attended, w_o = self._rows[part.output].reshape(-1), writing.w_o.detach()
         norm = None if how.norm is None else frozen_norm(how.norm, *self._norms[how.norm])
         if how.norm is not None and norm is None:
-            raise unknown(f"{type(how.norm).__name__} is no norm that can be held fixed")
+            raise unknown(f"{type(how.norm).__name__} is not a norm that can be held fixed")
 
         def added(x: Tensor) -> Tensor:
             return how.factor * (x if norm is None else norm(x))

@@ -79,7 +79,7 @@ def wrap_huggingface(
 ) -> HuggingFaceModel:
     """A transformers model that is in memory already, wrapped by PEFT or not; it stays as it is.
 
-    `tokenizer`: of a model that reads images, its processor; of images alone, the processor of
+    `tokenizer`: of a model that reads images, its processor; of only images, the processor of
     these. `name`: what to call it; None: what transformers calls it.
     """
     from transformers import PreTrainedModel
@@ -88,7 +88,7 @@ def wrap_huggingface(
     plain = model.get_base_model() if hasattr(model, "get_base_model") else model  # PEFT
     if not isinstance(plain, PreTrainedModel):
         raise ModelError(
-            f"a {type(model).__name__} is no model of transformers", "give a name or a folder"
+            f"a {type(model).__name__} is not a transformers model", "give a name or a folder"
         )
     check_evaluating(plain)
     reader = reader_of(plain, tokenizer)
@@ -253,7 +253,7 @@ def _attention(model: Any, sizes: ModelSizes) -> "ModelAttention":
 
 @dataclass(frozen=True)
 class ModelAttention:
-    """The attention of a model: heads of each layer (0: none), and whether it is causal.
+    """The attention of a model: heads of each layer (or 0), and whether it is causal.
 
     `sinks`: its attention function is not transformers' own, and may leave a part of a row out.
     """
@@ -359,7 +359,7 @@ def _load_weights(folder: Path, placement: Placement) -> Any:
     logging.disable_progress_bar()
     if read_config(folder).get("quantization_config"):
         raise ModelError(
-            f"the weights in {str(folder)!r} are quantised, and attnviz takes floating point alone",
+            f"the weights in {str(folder)!r} are quantised, but attnviz reads only floating point",
             "use the model that they were made from",
         )
     for model_class, config in _model_classes(transformers_config(folder)):

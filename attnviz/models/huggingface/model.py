@@ -442,7 +442,7 @@ class PrefixLM(OneSequence):
         self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
     ) -> FloatArray:
         read, written = len(prompts[0]), len(answer) - 1
-        written_only = self._ids([0] * read + [1] * written)  # the answer is no part of the prefix
+        written_only = self._ids([0] * read + [1] * written)  # the prefix is without the answer
         rows = [
             {**self.inputs([*ids, *answer[:-1]]), "token_type_ids": written_only} for ids in prompts
         ]

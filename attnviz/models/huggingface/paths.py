@@ -108,7 +108,7 @@ class _PathRuns:
         return recording(self.model, read)
 
     def received(self, to: Receiver, vectors: Tensor) -> Tensor:
-        """The logits (B, V) of the text where a receiver alone gets other vectors."""
+        """The logits (B, V) of the text where only a receiver gets other vectors."""
         if to.letter:
             given = self._giving(to, vectors)
         else:

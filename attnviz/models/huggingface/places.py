@@ -39,8 +39,8 @@ def seen_image(
 ) -> tuple[SeenImage, Patches]:
     """The views of the image `number`, and the patches of its `count` image tokens.
 
-    There is no view where the model makes its tokens in a way that is not known here, or of so few
-    pixels that their places cannot be measured.
+    There is no view where the model makes its tokens in a way that is not known here, or from too
+    few pixels to measure their places.
     """
     try:
         sheets, windows, made = _measured(processor, raw)
@@ -300,7 +300,7 @@ def _packed(model: Any, pack: Any, windows: Sequence[Box], made: Mapping[str, An
     cells: list[Patch | None] = [Patch(0, 0, i // side, i % side) for i in range(len(base))]
     lines = rest[:, 0].isnan().nonzero()[:, 0].tolist()
     columns, rows = lines[0] if lines else 0, len(lines)
-    if len(windows) == 1 or not columns:  # tiles of a narrow image may be new lines alone
+    if len(windows) == 1 or not columns:  # tiles of a narrow image may be only new lines
         return views, cells + [None] * len(rest)
     grid = rest.view(rows, columns + 1, 2)[:, :columns]
     views.append(ImageView("tiles", _around(grid), rows, columns))

@@ -141,7 +141,7 @@ def _marked(
     """The text with the model's own mark in the place of each image, and what was done for it.
 
     The places are those of the text; else those of the model's chat template; else its beginning.
-    `folder`: that of the template; None: it has made this text, with all places.
+    `folder`: that of the template, or None if it has made this text, with all places.
     """
     mark = processor.image_token
     if folder is None:

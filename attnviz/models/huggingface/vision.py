@@ -115,7 +115,7 @@ def one_image(name: str, pictures: Sequence[RawImage]) -> RawImage:
 
 
 def check_fits(tokens: Sequence[Any], context: int) -> None:
-    """Check that a model takes so many tokens of a text."""
+    """Check that a model takes this number of tokens of a text."""
     if len(tokens) > context:
         raise InputError(
             f"the text has {len(tokens)} tokens, but the model takes at most {context}",
@@ -268,7 +268,7 @@ def telling(model: Any, ids: Tensor, types: Tensor) -> Any:
 
     view = _view(model, more)
     view.given_types = ids, types
-    if hasattr(model.config, "encoder"):  # which is run alone, too
+    if hasattr(model.config, "encoder"):  # which is also run by itself
         encoder = _view(model.get_encoder(), more)
         view.get_encoder = lambda: encoder
     return view
@@ -289,7 +289,7 @@ def _given(forward: Any, more: Callable[[Tensor], dict[str, Any]]) -> Any:
 
 
 def looks_ahead(model: Any, given: ImageInputs) -> bool | None:
-    """Whether tokens attend to later ones where images are among them; None: as in any text.
+    """Whether tokens attend to later ones if images are among them, or None for as in any text.
 
     It is seen on a few tokens, without pixels: the kind of each decides what the mask hides.
     """
