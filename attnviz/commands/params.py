@@ -45,7 +45,7 @@ SUM = Fields[tuple[str, int, str]](
 )
 APART = Fields[Apart](
     "ApartRow",
-    "Numbers in a file that are no parameters of their own.",
+    "Numbers in a file that are not parameters of their own.",
     (Field("source", str), Field("count", int), Field("why", str, "The reason, for a person.")),
 )
 COUNT = Fields[ParameterCount](

@@ -200,7 +200,7 @@ def ablate(
     >>> attnviz.ablate(text, answer="fluffy", top=1).rows[0]["head"]
     0
 
-    Of several texts, each is measured, and then their mean; the answer and the versus are one for
+    Each of several texts is measured, and then their mean; the answer and the versus are one for
     all of them, or one for each.
 
     Args:

@@ -115,7 +115,7 @@ class AblationReport(OfEffects[Effect[Part]]):
     `question`'s answer after the last position, where its rank is `rank`, counted from 1, and
     `first` is the likeliest. With a versus, it is the difference of the logits of the two. `cut`:
     the links that are removed; None where outputs are replaced by `replacement`. `others`: the
-    texts that the replacement is taken from; None: the text itself. `lines`: the number of texts of
+    texts that the replacement is taken from, unless it is the text. `lines`: the number of texts of
     a mean; every error is then that of a mean over them, and `capture` and `question` those of the
     first. `own_answers`: each of these texts had an answer of its own.
     """

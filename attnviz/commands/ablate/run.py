@@ -83,7 +83,7 @@ class Replacing:
 class Ablating:
     """The parts to ablate, as users name them; how; and what is measured.
 
-    `mlps`, `layers`: the MLPs of layers, and whole layers; without `heads` these alone, or, where
+    `mlps`, `layers`: the MLPs of layers, and whole layers; without `heads` only these, or, where
     nothing is named, every head. `cut`: the links to remove, in place of the heads' outputs.
     Without `answer`, every token that follows is measured; with it, that word after the text, alone
     or rather than `versus`.
@@ -218,7 +218,7 @@ def _check_followed(prepared: Prepared, links: Sequence[tuple[int, int]]) -> Non
     """Check that a row that loses links comes before a token of the text, which it predicts."""
     if min(query for query, _ in links) == len(prepared.empty.query_tokens) - 1:
         raise UsageError(
-            f"{option('cut')} changes the last token's row alone, which predicts no token of the "
+            f"{option('cut')} changes only the last token's row, which predicts no token of the "
             "text",
             f"add {option('answer', 'WORD')}, or cut an earlier query",
         )
@@ -360,7 +360,7 @@ def _pairs(empty: Capture, query: str, key: str, roles: tuple[str, ...]) -> list
     if roles and SEGMENT in (query, key):
         if query != key:
             raise UsageError(
-                f"{option('cut', f'{query}:{key}')} has {SEGMENT} on one side alone",
+                f"{option('cut', f'{query}:{key}')} has {SEGMENT} on only one side",
                 f"{SEGMENT}:{SEGMENT} is each link within a segment, {SEGMENT}NAME one segment",
             )
         of = [[i for i, own in enumerate(roles) if own == name] for name in {*roles} - {OTHER}]

@@ -222,7 +222,7 @@ def _short(value: float | None) -> float | None:
 
 
 LARGEST = 20_000_000
-"""A page of at most so many bytes is one file."""
+"""The most bytes of a page in one file."""
 TELLING = [role.metric for role in ROLES if METRICS[role.metric].telling]
 
 

@@ -184,7 +184,7 @@ NAME_HEIGHT = 0.13  # inches
 TITLE_LETTERS = 12  # in an inch
 LONGEST = 18  # letters of a checkpoint's name
 TICK = 0.07  # inches of a letter below the axis
-EVEN = 4  # times as large as the smallest gap: the mean gap of steps that are no line
+EVEN = 4  # times as large as the smallest gap: the mean gap of steps that are not even
 
 
 def draw_development(

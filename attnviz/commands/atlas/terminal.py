@@ -382,7 +382,7 @@ class WindowRow:
 
     @property
     def told(self) -> list[int]:
-        """The strongest keys, without the first token, whose weight is no sign of the text."""
+        """The strongest keys, without the first token, whose weight is not a sign of the text."""
         return [key for key in self.weights if key > 0][:STRONGEST]
 
     @property
@@ -403,7 +403,7 @@ def strongest_row(example: HeadExample) -> WindowRow | None:
 
 
 def examples(head: HeadAtlas, most: int, display: Display) -> Iterator[Text]:
-    """The windows with the largest weights, at most so many, and what their shades are."""
+    """The windows with the largest weights, at most `most`, and the meaning of their shades."""
     texts: dict[tuple[str, ...], list[HeadExample]] = {}
     for each in head.examples:
         if each.kind == "top":

@@ -22,7 +22,7 @@ from attnviz.records.rows import measured
 FAR = 3.5
 """Robust standard deviations; Iglewicz and Hoaglin (1993) call what is farther an outlier."""
 SAME = 1e-6
-"""Scores that are nearer than this differ by rounding alone."""
+"""Scores that are nearer than this differ only by rounding."""
 MAD_OF_NORMAL, MEAN_OF_NORMAL = 1.4826, 1.2533
 """The standard deviation of a normal distribution, in median and in mean absolute deviations."""
 
@@ -188,7 +188,7 @@ def develop(
     """The scores of every head over the checkpoints, by step where names carry one.
 
     `atlases`: at least two, of the same heads over the same corpus. `head`, `score`: the only one
-    that is followed, as a user names it; None: all.
+    that is followed, as a user names it, or None for all.
     """
     names, first = [atlas.folder for atlas in atlases], atlases[0]
     for other in atlases[1:]:

@@ -148,7 +148,7 @@ def circuit(
     True
 
     The likeliest token after the text is measured, rather than that after the source, or what is
-    asked for. Of several texts, each is measured, and their mean comes last; the source, the
+    asked for. Each of several texts is measured, and their mean comes last; the source, the
     answer and the versus are one for all of them, or one for each. A search is one for all.
 
     Args:

@@ -156,8 +156,8 @@ class CircuitSearch:
 
     `start`: the parts that it had before, and `steps` those that were added. `chosen_on`: the
     number of texts on which they were chosen; `measured_on`: that of the others, on which `whole`,
-    `nothing` and the steps' own numbers are measured; 0: there was one text for both. `runs`: how
-    many the search took.
+    `nothing` and the steps' own numbers are measured, or 0 for one text for both. `runs`: the
+    number that the search took.
     """
 
     task: CircuitTask

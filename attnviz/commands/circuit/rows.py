@@ -118,7 +118,7 @@ SEARCH = Fields[MeasuredCircuit](
         Field(
             "measured_on",
             int,
-            "The number of the other texts; 0: there was one for both.",
+            "The number of the other texts, or 0 if one text was for both.",
             at("report.measured_on"),
         ),
         *fields_at(

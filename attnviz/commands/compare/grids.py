@@ -32,7 +32,7 @@ def on_one_grid(ours: Capture, theirs: Capture) -> tuple[Capture, Capture]:
 
 
 def grids_of(ours: Capture, theirs: Capture) -> tuple[tuple[int, int], ...]:
-    """The rows and columns of both models' patches, where these alone are compared."""
+    """The rows and columns of both models' patches, where only these are compared."""
     both = [each for each in (ours, theirs) if each.image_alone]
     patches = all(token.patch for each in both for token in each.key_tokens)
     return tuple((v.rows, v.columns) for c in both for v in c.images[0].views) if patches else ()

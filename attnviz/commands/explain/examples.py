@@ -1,4 +1,4 @@
-"""Calculations without a model's head: token embeddings alone, examples, a user's own matrices."""
+"""Calculations without a model's head: token embeddings, examples, or a user's own matrices."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -125,7 +125,7 @@ def _matrix(path: Path, name: str, value: Any) -> DoubleArray:
     except (ValueError, TypeError, OverflowError):
         array = np.empty(0)
     if array.ndim != 2 or not array.size:
-        raise _wrong(path, f"is wrong: {name} is no matrix, numbers in rows of one length")
+        raise _wrong(path, f"is wrong: {name} is not a matrix: numbers in rows of one length")
     if max(array.shape) > LARGEST_SIDE:
         raise _wrong(
             path,

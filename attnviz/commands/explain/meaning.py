@@ -159,7 +159,7 @@ READ = Fields[Read](
     "What is read out of one vector around a head.",
     (
         Field("moment", Moment),
-        Field("read", str | None, "The likeliest class; null: nothing.", _found(0)),
+        Field("read", str | None, "The likeliest class, or null without one.", _found(0)),
         Field("probability", float | None, "", _found(1)),
         Field("accuracy", float, "How often this read-out is right on held-out words."),
     ),
@@ -172,7 +172,7 @@ READING = Fields[Reading](
         Field("classes", list[str], "", at("readout.classes")),
         Field("chance", float, "How often chance is right.", at("readout.chance")),
         Field("n", int, "Held-out words.", at("readout.n")),
-        Field("token", float, "Accuracy of the token alone.", at("readout.token")),
+        Field("token", float, "Accuracy from only the token.", at("readout.token")),
         Field("reads", list_of(READ)),
     ),
 )
@@ -243,7 +243,7 @@ def addition(reading: Reading, said: str, *, taken_up: bool, known: bool) -> str
     """The read-out of the addition by itself, and whether the stream has it before and after."""
     added, head = reading.reads[MOMENTS.index("added")], reading.head
     if added.found is None or added.found[1] < SURE:
-        return f"From what {head} adds alone: {said}."
+        return f"From only what {head} adds: {said}."
     if not taken_up:
         return f"What {head} adds reads as {said}; after it, the stream does not."
     return f"{head} adds {said}{', which could be read before it, too' if known else ''}."

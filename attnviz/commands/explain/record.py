@@ -11,7 +11,7 @@ from attnviz.records.heads import Finding
 from attnviz.records.meaning import Meaning
 from attnviz.records.trace import HeadTrace, OtherRow, Similarity
 
-NO_IMAGE = "is not for a page, which runs the model on text alone"
+NO_IMAGE = "is not for a page, which runs the model only on text"
 AS_TEXT = "write txt or json, or leave it out"
 """The advice in messages on images that a page cannot have."""
 

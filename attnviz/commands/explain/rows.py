@@ -179,7 +179,7 @@ TRACE = Fields[Traced](
         Field(
             "nearest_chance",
             float | None,
-            "The cosine that the nearest token reaches by chance; null: none can be compared.",
+            "The cosine that the nearest token reaches by chance; null if none can be compared.",
             at("meaning.chance"),
         ),
         Field("readings", list_of(READING), "", at("meaning.readings")),

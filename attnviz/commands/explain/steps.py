@@ -25,7 +25,7 @@ WHERE = {
 }
 """The attention of an encoder-decoder that a head belongs to."""
 KEY_SIDE = "read", "inputs"
-"""The lists of tokens that are keys alone."""
+"""The lists of tokens that are only keys."""
 MOST_WORDS = 3
 """The most words whose pieces a list of tokens names."""
 FROM = {"decoder": "what was written before it", "cross": "the text that is read"}
@@ -112,7 +112,7 @@ def _numbered(sheet: HeadSheet, name: str, labels: tuple[str, ...]) -> None:
         whole = readable(text[tokens[word[0]].start : tokens[word[-1]].end].strip())
         pieces = " ".join(labels[i] for i in word)
         if "'" not in whole:  # as in n't or l'homme, which are two words
-            sheet.say(f"“{whole}” is no token of the vocabulary; it falls into {pieces}.")
+            sheet.say(f"“{whole}” is not a token of the vocabulary; it falls into {pieces}.")
 
 
 def _listed(sheet: HeadSheet) -> None:

@@ -48,7 +48,7 @@ SAVE = "save"
 PAUSE = 0.25
 """Seconds without a key before an edited text is run."""
 STEP = 0.3
-"""Seconds between two pictures of a run that goes on; a shorter run shows its end alone."""
+"""Seconds between two pictures of a run that goes on; a shorter run shows only its end."""
 
 
 class ExploreApp(App[None]):

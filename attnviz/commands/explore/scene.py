@@ -232,9 +232,9 @@ class Scene:
         return peaks
 
     def _telling_keys(self, slot: Slot) -> list[int]:
-        """The keys that are no rest, nor special, but for images, nor the first of a causal model.
+        """The keys except rests, special ones other than images, and the first of a causal model.
 
-        Of a run that goes on, rests are not known.
+        While a run continues, its rests are not known.
         """
         tokens, capture, own = self.capture.key_tokens, self.capture, self.slots[slot]
         first = capture.one_sequence and capture.causal
@@ -257,7 +257,7 @@ class Scene:
         return self.at(queries[row], keys[column]) if weights[row, column] > 0 else self
 
     def at(self, query: int | None = None, key: int | None = None) -> "Scene":
-        """The scene at another query or key, or the nearest one shown. A query alone comes with
+        """The scene at another query or key, or the nearest one shown. Only a query comes with
         the key that it attends to most."""
         target = self.query if query is None else query
         near = min(self.exhibit.queries, key=lambda each: abs(each - target), default=self.query)

@@ -26,7 +26,7 @@ from attnviz.records.transforms import How
 
 KeyKind: TypeAlias = Literal["sink", "segment", "special", "answer", "region"]
 """The first token, a learned sink and other rests; a segment; special tokens within the prompt; the
-answer; of rows alone, a region of an image."""
+answer; in rows only, a region of an image."""
 RowUnit: TypeAlias = Literal["token", "word", "sentence", "section", "head"]
 """The unit of a row of shares: a part of the answer, or the whole answer in one head."""
 AnswerView: TypeAlias = Literal["table", "links", "heatmap", "text", "image"]
@@ -76,7 +76,7 @@ class FindResting:
     def of_row(self, number: int, heads: Sequence[int], weights: FloatArray) -> FloatArray:
         """The weights (h, keys) of the next row of these heads, whose number is given, (h, n).
 
-        They are 0 on keys that are no rests.
+        They are 0 on keys other than rests.
         """
         own = weights[:, self.may]
         self._above[heads] += own > ALIKE
@@ -312,7 +312,7 @@ def columns_of_prompt(
     """The sink, the segments in order that have tokens, and special tokens; each key is in one.
 
     `of`: for each token the number of its segment; None for a special token. `crossed`: the answer
-    attends to its source, whose first token is no sink. `sinks`: the model has a learned sink.
+    attends to its source, whose first token is not a sink. `sinks`: the model has a learned sink.
     """
     first = 0 if crossed else 1
     keys = defaultdict[int | None, list[int]](list)

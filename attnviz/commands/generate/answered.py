@@ -45,7 +45,7 @@ class AttentionAnswer:
 
     @property
     def id(self) -> str | int | None:
-        """The id of the chat or the question; None: it has none."""
+        """The id of the chat or the question, or None without one."""
         return None if self._answer.id is ABSENT else self._answer.id
 
     @property
@@ -57,7 +57,7 @@ class AttentionAnswer:
     def capture(self) -> AttentionCapture:
         """The rows of each head: one for each token of the answer, over prompt and answer.
 
-        Of all heads, and more than 20 million weights, they are not kept while the model writes;
+        Rows of all heads with more than 20 million weights are not kept while the model writes;
         the answer is then read once more.
         """
         return AttentionCapture(self._each_head.capture)

@@ -88,7 +88,7 @@ def chain_of(model: "LoadedModel", answer: Answer, check: Check) -> Chain | None
 
 
 def _costliest(others: Iterable[tuple[float, str]]) -> tuple[float | None, str | None]:
-    """The largest loss, and the source that it is of; None: there is none."""
+    """The largest loss, and the source that it is of, or None without one."""
     return min(others, default=(None, None))
 
 
@@ -114,7 +114,7 @@ def _steps(answer: Answer) -> list[_Step]:
 def _sources(
     answer: Answer, part: AnswerPart, earlier: Sequence[AnswerPart]
 ) -> list[tuple[_Source, float]]:
-    """The sources of a part, those with the most attention; segments alone if it is the last."""
+    """The sources of a part, those with the most attention; only segments if it is the last."""
     row = answer.weights[part.first : part.after].mean(axis=0, dtype=float)
     n = answer.read
     segments = [c for c in answer.columns if c.part == "segment" and c.name != TEMPLATE]
@@ -164,7 +164,7 @@ CHAIN = Fields[ChainRow](
     "With --check-method chain: a link from the answer back to the prompt, cut or deleted.",
     (
         LINE,
-        Field("id", str | int | None, "Of a chat or a question: its own id.", optional=True),
+        Field("id", str | int | None, "The chat's or the question's own id.", optional=True),
         Field("row", int, "Its number from 1, the answer's own first."),
         *fields_at(
             "test.link",
@@ -186,9 +186,9 @@ CHAIN = Fields[ChainRow](
             ),
             Field("change", float, "The change of the part's log-probability (nats)."),
             Field(
-                "other", float | None, "The largest loss with another source; null: there is none."
+                "other", float | None, "The largest loss with another source, or null without one."
             ),
-            Field("other_source", str | None, "That source; null: there is none."),
+            Field("other_source", str | None, "That source, or null without one."),
             Field(
                 "holds",
                 bool,

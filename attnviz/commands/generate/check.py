@@ -101,7 +101,7 @@ def checked(
         of: for each token of the prompt the number of its segment; None for a special token.
         answer: with the shares of the segments.
         method: single deletions (also of a chain), random subsets, or curves.
-        see: reads the prompt with other images; None: it has none.
+        see: reads the prompt with other images, or None without images.
 
     Raises:
         InputError: there is nothing to delete.
@@ -161,7 +161,7 @@ def _deletable(
     *,
     alone: bool,
 ) -> Deletable:
-    """`alone`: there is nothing else to measure."""
+    """The segments that can be deleted; `alone`: there is nothing else to measure."""
     others = [i for i, name in enumerate(names) if i != last and name in attention]
     hint = f"cut the prompt with {option('by')} or {option('segments')}"
     if asking:
@@ -294,7 +294,7 @@ CURVE_POINT = Fields[CurvePoint](
     "With --check-method curve: the answer's log-probability with some tokens of the documents.",
     (
         LINE,
-        Field("id", str | int | None, "Of a chat or a question: its own id.", optional=True),
+        Field("id", str | int | None, "The chat's or the question's own id.", optional=True),
         Field(
             "curve",
             Literal["deletion", "insertion"],
@@ -305,7 +305,7 @@ CURVE_POINT = Fields[CurvePoint](
         Field(
             "log_probability",
             float,
-            "Of the answer (nats); documents with the most attention first.",
+            "The answer's (nats); documents with the most attention first.",
             lambda row: row.curve.values[row.step],
         ),
         Field(

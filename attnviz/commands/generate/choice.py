@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def choice_of(model: "LoadedModel", heads: HeadOptions, max_memory: int | None = None) -> Choice:
     """The heads that the user names, else those that retrieve, which are measured once, else all.
 
-    Of a translator: the head that its card names, as `show` takes it.
+    For a translator, the head is the one on its card, as in `show`.
     """
     if model.kind == "cross" and len(model.card.heads) == 1 and not heads.named:
         (named,) = model.card.heads

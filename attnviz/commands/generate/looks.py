@@ -74,7 +74,7 @@ class AnswerLooks(g.Canvas):
         CheckMethod | None,
         answer_option(
             "--check-method",
-            help="delete: as --check alone. chain: the same, rows being the links that --hops goes "
+            help="delete: as --check by itself. chain: the same, rows being the links that --hops goes "
             "back. subsets: random subsets of the documents, and a sparse "
             "linear fit. curve: more and more of their tokens.",
             show_default="delete",
@@ -109,7 +109,7 @@ def check_resume(session: Session, to: Destination, *, lines: bool) -> None:
     if session.value("pages") is not None:
         session.refuse("rows", "contribution", wrong=f"does nothing for {option('pages')}")
     if session.value("check_method") in ("curve", "chain"):
-        raise UsageError("points and links are no rows of answers", "choose another method")
+        raise UsageError("an answer has no rows of points or links", "choose another method")
     if session.value("rows") not in (None, "sentence"):
         raise UsageError("a row of a results file is a sentence", f"leave {option('rows')} out")
     if pages := session.value("pages"):

@@ -64,7 +64,7 @@ def page(shares: AnswerShares) -> Iterator[str]:
             keys = answer.columns[report.strongest].keys
             start = replace(start, query=int(answer.weights[:, keys].sum(axis=1).argmax()))
         return page_of(exhibit, start, lead, seen)
-    # the joined rows alone, where those of each head were not kept
+    # only the joined rows, where those of each head were not kept
     joined = HeadMap(None, None, answer.how, weights=answer.weights)
     captured = replace(captured, transforms=(Reduced(answer.how, "all"),))
     down, across = map(range, answer.weights.shape)
@@ -327,7 +327,7 @@ REGIONS = (
     "colour, and the model reads it again;"
 )
 CURVES = (
-    "The log-probability of the answer, in nats, with so many tokens of the sources deleted from "
+    "The log-probability of the answer, in nats, as tokens of the sources are deleted from "
     "all, or inserted into none; those with the most attention first, beside the range of random "
     "orders."
 )

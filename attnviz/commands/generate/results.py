@@ -40,7 +40,7 @@ NO_MATTER = frozenset("lines file chat resume pages device max_memory".split())
 
 
 def _added(name: str, about: str, type_: Any = str) -> Field[Any]:
-    """A column that rows have in a results file alone, which adds it."""
+    """A column that rows have only in a results file, which adds it."""
     return Field(name, type_, f"In a results file: {about}.", lambda row: ABSENT, optional=True)
 
 
@@ -138,7 +138,7 @@ class Results:
             if not content.endswith(b"\n") and (row or _is_begun(content)) and not buffered.peek(1):
                 break  # a run was killed here
             if row is None:
-                wrong = f"line {number} of {str(self.path)!r} is no row of a results file"
+                wrong = f"line {number} of {str(self.path)!r} is not a row of a results file"
                 raise InputError(wrong, "give another file")
             self._check_one_run(row)
             there = _Line(row.get("id"), row["input"], "error" in row, start)

@@ -214,7 +214,7 @@ class Answering:
 
     def __post_init__(self) -> None:
         if self.hops and self._crossed:
-            wrong = "goes back through the answer, which attends to its source alone"
+            wrong = "goes back through the answer, which attends only to its source"
             raise IdleOption(f"{option('hops')} {wrong}", "leave it out")
 
     @property

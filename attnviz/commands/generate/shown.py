@@ -197,7 +197,7 @@ def draw(shares: AnswerShares, view: AnswerView = "heatmap", **look: Any) -> Dra
 def render(shares: AnswerShares, display: Display, view: AnswerView) -> Iterator[RenderableType]:
     """The answer in this view, the segments with the most attention, and changes by deletions.
 
-    Of an answer in many parts, the strongest ones.
+    An answer in many parts is cut to the strongest ones.
     """
     every, shares = shares, strongest_parts(shares)
     if view == "heatmap":

@@ -44,7 +44,7 @@ class AnswerReport:
 
     @cached_property
     def asking(self) -> int | None:
-        """The column of the segment that asks; None: all that was read is one."""
+        """The column of the segment that asks, or None if all that was read is one."""
         named = [each for each in self._segments if each[1].name in self.answer.asking]
         if self.answer.capture.kind == "cross" or len(self._segments) < 2:
             return None
@@ -93,7 +93,7 @@ class AnswerReport:
     def strongest(self) -> int:
         """The source that matters most: one that is needed, if any is.
 
-        Of several, the one whose deletion costs most, if it costs anything; else by its share.
+        If several are, the one whose deletion costs most, if it costs anything; else by its share.
         """
         needed = [i for i in self.sources if self.answer.columns[i].name in self.needed]
         some = needed or self.sources

@@ -40,7 +40,7 @@ class Square:
 
     `shares` (s, s): the mean over a sentence's tokens of the weight on another's. `received` (s):
     the vertical score, NaN of the last ones. `divergence` (s, s): the mean KL divergence, nats a
-    token, of what a sentence's tokens are predicted as where another is hidden; None: not measured.
+    token, of the predictions of a sentence's tokens with another one hidden; None if not measured.
     """
 
     answer: Answer
@@ -126,7 +126,7 @@ SQUARE = Fields[_Pair](
         Field(
             "id",
             str | int | None,
-            "Of a chat or a question.",
+            "The chat's or the question's.",
             at("square.answer.id"),
             optional=True,
         ),

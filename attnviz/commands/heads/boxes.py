@@ -209,7 +209,7 @@ def _in_shares(box: Box, capture: Capture, number: int) -> Box:
 class MeasureBoxes:
     """Consumes the rows of one text, and measures how the rows of `queries` lie to a box.
 
-    Those of the other tokens of text, or of patches of an image alone, say which of it are sinks.
+    Those of the other tokens of text, or of only patches of an image, show which of it are sinks.
     """
 
     empty: Capture
@@ -361,7 +361,7 @@ def _title(report: BoxReport) -> str:
     boxes = len(report.runs)
     title = f"{readable(report.model.name)}, attention in {boxes:,} box{'es' * (boxes != 1)}"
     alone = sum(run.alone for run in report.runs)
-    return title + (f"; {amount(alone, 'word')} run alone, without a text" if alone else "")
+    return title + (f"; {amount(alone, 'word')} run without a text" if alone else "")
 
 
 def _draw(report: BoxReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:

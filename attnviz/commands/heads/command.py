@@ -82,8 +82,8 @@ OfReceivers: TypeAlias = Annotated[
     bool,
     probe_option(
         "--receiver",
-        help="Of a text, such as a chain of thought: which heads' later sentences attend to few "
-        "earlier ones.",
+        help="Find the heads whose later sentences attend to few earlier ones, in a text such as "
+        "a chain of thought.",
     ),
 ]
 OfCircuits: TypeAlias = Annotated[

@@ -158,7 +158,7 @@ def _from_source(call: Arguments) -> None:
         "fast",
         lambda call: not call["to"] or _to_logits(call["to"]),
         "is for paths to the logits; each path to a head or an MLP needs a run",
-        f"give {option('to', 'logits')} alone",
+        f"give only {option('to', 'logits')}",
     ),
     only(
         "from_image",
@@ -206,7 +206,7 @@ def patch(
     >>> found.rows[0]["kind"], found.record.before.measured < 0 < found.record.ends.measured
     ('head', True)
 
-    Of several texts, each is patched, and their mean comes last; the source, the answer and the
+    Each of several texts is patched, and their mean comes last; the source, the answer and the
     versus are one for all of them, or one for each. By default, the likeliest token after the
     source is measured against that after the text.
 

@@ -31,9 +31,9 @@ from attnviz.records.tokens import Token
 class PatchEffect(Effect[Site]):
     """The effect of the vectors of a site, or of several at once, taken from the source.
 
-    `position`: the one position at which they are taken; None: at all that are patched. `share`:
+    `position`: the one position at which they are taken, or None for all that are patched. `share`:
     the change as a share of the distance between both texts; 0 is the text and 1 the source.
-    `receiver`: the end of the path on which the vectors act; None: all of them. `exact`: the change
+    `receiver`: the end of the path on which the vectors act, or None for all. `exact`: the change
     itself, beside one that is estimated.
     """
 
@@ -58,7 +58,7 @@ class PatchReport(OfEffects[PatchEffect]):
     takes; None where it keeps its own. `positions`: those that are patched; `named`: whether by
     their names. `lines`: the number of pairs of texts of a mean; every error is then that of a mean
     over them, and captures, places and positions are those of the first. `patched`: the fewest and
-    the most positions that are patched in a text; None: all. `own_answers`: the pairs have
+    the most positions that are patched in a text, or None for all. `own_answers`: the pairs have
     questions of their own. `varied`: the positions at which the pairs have several tokens.
     `receivers`: the ends of the paths that are patched, with the MLPs on them as `path_mlps` says;
     none: the vectors act on all that reads them. `fast`: changes are estimated to first order.

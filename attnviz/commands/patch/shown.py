@@ -74,7 +74,7 @@ def without_shares(mean: PatchReport | PatchedTogether) -> Sequence[str]:
     report = mean.report if isinstance(mean, PatchedTogether) else mean
     side = "higher" if report.ends.measured >= report.before.measured else "lower"
     lines = f"line{'s' * (len(report.against) > 1)} {', '.join(map(str, report.against))}"
-    said = f"the source is not {side} than the text on {lines}: counted in the mean change alone"
+    said = f"the source is not {side} than the text on {lines}: counted only in the mean change"
     return [said] if report.against else []
 
 

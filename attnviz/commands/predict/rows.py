@@ -54,13 +54,13 @@ CANDIDATE = Fields[NextToken](
         Field(
             "layer",
             int | None,
-            "As if the model ended after this layer; null: the whole model.",
+            "As if the model ended after this layer, or null for the whole model.",
             at("tokens.layer"),
         ),
         Field("rank", int | None, "Counted from 1, the likeliest."),
         Field("id", int | None, "", at("candidate.id")),
         Field("token", str | None, "", at("candidate.label")),
-        Field("probability", float | None, "Of the candidate; its mean over the lines."),
+        Field("probability", float | None, "The candidate's; its mean over the lines."),
         Field(
             "followed",
             str | None,
@@ -124,7 +124,7 @@ class Answered:
 
 ANSWER = Fields[Answered](
     "AnswerRow",
-    "What is predicted of an answer, alone or rather than another token.",
+    "The prediction of an answer, by itself or rather than another token.",
     (
         LINE_OR_MEAN,
         Field(
@@ -214,7 +214,7 @@ LOGIT_PART = Fields[LogitPart](
             lambda row: None if row.line is None else row.part.source,
         ),
         Field("value", float, "What it adds.", at("value.mean")),
-        Field("role", str | None, "Of the tokens that it is from, where wanted."),
+        Field("role", str | None, "The role of the tokens that it is from, where wanted."),
         mean_error(at("value.error")),
     ),
 )

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 class Reading:
     """The reading: the number of candidates; also those after `each` position, or by `lens`.
 
-    `answer`: also the prediction of this word, alone or compared with `versus`. `attribute`: also
+    `answer`: also this word's prediction, by itself or compared with `versus`. `attribute`: also
     the answer's logit by part (the likeliest token's without an answer), or its difference from
     that of `versus`; in a mean over texts also by `roles` of tokens, or by `segments`.
     """

@@ -25,7 +25,7 @@ BY_PLACE = re.compile(r"(document|user|assistant|tool)( [\d.]+)?")
 class GroundedStatement:
     """A sentence of an answer; `support` is None where it has no letter and no digit.
 
-    `section`: such as "thinking", which has no `support` either; None: the answer itself.
+    `section`: such as "thinking", which has no `support` either, or None for the answer itself.
     """
 
     text: str
@@ -37,8 +37,8 @@ class GroundedStatement:
 class SourceUse:
     """A segment of a prompt: its share of the attention, the mean over the statements.
 
-    `change`: of the whole answer's log-probability (nats) without it; None: it was not deleted.
-    `needed`: whether it is in the smallest set; None: there is none, or it is no document.
+    `change`: of the whole answer's log-probability (nats) without it; None if it was kept.
+    `needed`: whether it is in the smallest set; None without a set, or for another source.
     """
 
     name: str
@@ -119,7 +119,7 @@ class ReportedQuestion:
 
     @property
     def system(self) -> float | None:
-        """The share of the system prompt; None: there is none."""
+        """The share of the system prompt, or None without one."""
         shares = [each.share for each in self.sources if each.source == "system"]
         return sum(shares) if shares else None
 

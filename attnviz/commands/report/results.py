@@ -118,7 +118,7 @@ class _File:
     def leave_out(self, damage: LeftOut) -> None:
         self.damage.append(damage)
         if len(self.damage) > MOST_DAMAGED:
-            raise InputError(f"{self.path!r} is no results file: more than 1,000 rows fail", HINT)
+            raise InputError(f"{self.path!r} is not a results file: over 1,000 rows fail", HINT)
 
     def rows(self) -> Iterator[_ResultRow]:
         """The rows; of damaged ones only those that stand behind another."""
@@ -173,11 +173,11 @@ def _checked(text: str | InputError, number: int) -> JsonObject:
     try:
         content = row_from(FAILED if failed else SHARE, written)
     except ValueError as error:
-        raise _DamagedRow(f"is no row of results: {error}", line) from None
+        raise _DamagedRow(f"is not a row of results: {error}", line) from None
     for name, value in content.items():
         shares = name in ("groundedness", "unrelated")
         if isinstance(value, float) and not (isfinite(value) and (not shares or 0 <= value <= 1)):
-            raise _DamagedRow(f"is no row of results: {name} cannot be {value}", line)
+            raise _DamagedRow(f"is not a row of results: {name} cannot be {value}", line)
     return content
 
 
@@ -253,7 +253,7 @@ class _Answer:
         mixed = "error" in self.content and bool(self.statements)
         if mixed or not self.whole:
             return "rows of it are missing or damaged"
-        return "it has images, and groundedness is of documents alone" if self.images else ""
+        return "it has images, and groundedness is only of documents" if self.images else ""
 
     def question(self, folder: str) -> ReportedQuestion:
         """Make the question, if nothing is wrong; `folder`: that of the file, for its pages."""

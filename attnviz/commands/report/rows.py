@@ -39,7 +39,7 @@ ROW = Fields[QuestionRow](
         Field(
             "groundedness",
             float | None,
-            "The mean over the statements that have one; null: none has.",
+            "The mean over the statements that have one, or null without any.",
             at("of.groundedness"),
         ),
         Field(
@@ -61,7 +61,7 @@ ROW = Fields[QuestionRow](
             "unsupported",
             float | None,
             "The share of statements that the documents support no more than unrelated text does; "
-            "null: it cannot be said of any.",
+            "null if it cannot be said of any.",
             at("of.unsupported"),
         ),
         Field("documents", int, "", lambda row: len(row.of.documents)),
@@ -69,13 +69,13 @@ ROW = Fields[QuestionRow](
             "unused",
             float | None,
             "The share of documents that are not needed, and cost at most 0.1 nats when they are "
-            "deleted; null: there are none, or none was deleted.",
+            "deleted; null without any, or if none was deleted.",
             at("of.unused"),
         ),
         Field(
             "system_share",
             float | None,
-            "The share of attention on the system prompt; null: there is none.",
+            "The share of attention on the system prompt, or null without one.",
             at("of.system"),
         ),
         Field("question", str, "The text that asks, cut.", at("of.text")),
@@ -149,7 +149,7 @@ WHOLE = Fields[ResultsReport](
         Field(
             "statements",
             int,
-            "Of all answers, where support can be said.",
+            "Those of all answers, where support can be said.",
             lambda report: len(report.told),
         ),
         Field("unsupported_statements", int, "", lambda report: report.told.count(False)),

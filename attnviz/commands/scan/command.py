@@ -345,7 +345,7 @@ def _say_counted(session: Session, store: Store) -> None:
     say(session, model_notes(result.identity))
     identity, files = result.identity, {name for name, *_ in result.manifest.get("files", ())}
     if identity and files & PROCESSORS and is_sighted(identity.architecture):
-        session.note(f"{readable(identity.name)} reads images too, but a scan gives it text alone")
+        session.note(f"{readable(identity.name)} reads images too, but a scan gives it only text")
     bad = result.manifest["result"]["skipped"]
     if bad:
         first, *_ = (store.read("skipped.jsonl") or b"").splitlines()
@@ -396,4 +396,4 @@ def _part(written: str | None) -> tuple[int, int]:
     number, _, parts = (written or "1/1").partition("/")
     if number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts):
         return int(number), int(parts)
-    raise UsageError(f"{option('shard', written)} is no part", "write 2/8 for the second of eight")
+    raise UsageError(f"{option('shard', written)} is not a part", "write 2/8 for the second of 8")

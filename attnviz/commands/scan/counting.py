@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 GROUP_TOKENS, GROUP_VALUES = 1 << 16, 1 << 17
-"""Windows are run when they have so many tokens, or there are so many windows times heads."""
+"""Windows are run when their tokens reach this number, or windows times heads do."""
 
 
-# Windows in batches, which depend on their shard alone.
+# Windows in batches, which depend only on their shard.
 
 R = TypeVar("R")
 
@@ -63,7 +63,7 @@ def batch_tokens(model: "LoadedModel") -> int:
 
 
 def batches(windows: Sequence[Window], most: int = BATCH) -> Iterator[list[Window]]:
-    """Windows of one length each, at most so many tokens together; the shortest first.
+    """Windows of one length each, with up to `most` tokens together; the shortest first.
 
     So nothing is padded.
     """
@@ -84,10 +84,10 @@ def run_batches(
     failed: Callable[[Window, str], None],
     most: int = BATCH,
 ) -> Iterator[tuple[Sequence[Window], R]]:
-    """Batches of windows, at most so many tokens each, and what their runs give.
+    """Batches of windows, with up to `most` tokens each, and the results of their runs.
 
     The windows of a batch that cannot be run are run one by one; `failed` is told of a window that
-    cannot be run alone, and why.
+    cannot be run by itself, and why.
     """
     waiting = [*batches(windows, most)][::-1]
     while waiting:

@@ -167,7 +167,7 @@ class Survey:
 def survey(plan: ScanPlan, shards: Sequence[Shard]) -> Survey:
     """Read shards at even distances, about `READ` bytes of text in all, and fewer behind URLs.
 
-    Of a compressed file that is longer, only the beginning is read.
+    Only the beginning of a longer compressed file is read.
     """
     request = plan.job.request
     sizes = [sum(_text_size(piece, request.split) for piece in shard.pieces) for shard in shards]
@@ -191,7 +191,7 @@ def survey(plan: ScanPlan, shards: Sequence[Shard]) -> Survey:
 def _read(shard: Shard, request: Request, taken: "Spread", others: list[int]) -> bool:
     """Take the texts of a shard, and say whether that came to its end.
 
-    `others`: gets the bytes of those that are no file of their own.
+    `others`: gets the bytes of those without a file of their own.
     """
     left = sys.maxsize if shard.most is None else shard.most
     for piece in shard.pieces:
@@ -233,7 +233,7 @@ class Spread:
         self.lengths, self.pieces = list[int](), list[str]()
 
     def wants(self, size: int) -> bool:
-        """Whether a piece would be taken of the next text, if it has so many bytes."""
+        """Whether a piece would be taken of the next text, if it has `size` bytes."""
         return self._next < self.size + size
 
     def skip(self, size: int) -> None:

@@ -30,8 +30,8 @@ from attnviz.models.placement import Device
 class HowRun:
     """The settings of a scan that change no bit of its result.
 
-    `workers`: how many processes, None: one for each processor; `ray`: a cluster's address,
-    "local" or "auto", None: no cluster; `part`: (I, N) for the I-th of N processes that share the
+    `workers`: how many processes, None for one on each processor; `ray`: a cluster's address,
+    "local" or "auto", None without one; `part`: (I, N) for the I-th of N processes that share the
     folder; `merge`: every part is counted already; `max_bad`: percent of the documents that may be
     skipped.
     """

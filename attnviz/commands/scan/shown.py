@@ -74,7 +74,7 @@ class Phase:
         return cls(what, len(of), whole, len(of) - len(left), before, before)
 
     def add(self, done: Done, seconds: float) -> None:
-        """A task has ended, so many seconds after this run began."""
+        """Note a task that ended, in seconds after this run began."""
         self.done, self.reached = self.done + 1, self.reached + done.size
         self.tokens, self.at = self.tokens + done.tokens, seconds
 

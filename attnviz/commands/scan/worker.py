@@ -237,7 +237,7 @@ class Worker:
                 windows.append(piece[: int(len(piece) * min(1.0, 0.97 * step / max(1, own)))])
                 inner += own
         windows = windows[:: max(1, inner // (WINDOWS * self._length))]
-        self._counted(windows[:1])  # it has what the first run alone takes
+        self._counted(windows[:1])  # it has what only the first run takes
         at = perf_counter()
         record = self._counted(windows)
         run = perf_counter() - at
@@ -266,7 +266,7 @@ class Worker:
         )
 
     def _counted(self, texts: Sequence[str], keeper: LinkKeeper | None = None) -> Record:
-        """The record of texts that are no documents of the corpus."""
+        """The record of texts that are not documents of the corpus."""
         counter = self._counter(0, keeper)
         for text in texts:
             counter.add(CorpusText("", 0, text))

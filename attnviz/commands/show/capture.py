@@ -114,7 +114,7 @@ class AttentionCapture:
     def pattern(self, layer: int, head: int) -> FloatArray:
         """The weights of one head, float32 (n_queries, n_keys), read-only.
 
-        Rows sum to 1; to less where a part goes to a sink that is no token (`record.sinks`).
+        Rows sum to 1; to less where a part goes to a sink that is not a token (`record.sinks`).
 
         Raises:
             UsageError: the head was not recorded.
@@ -218,7 +218,7 @@ def capture(
     (5, 5)
 
     Args:
-        text: the text, or a file for a model that reads images alone; or several with as many
+        text: the text, or a file for a model that reads only images; or several with as many
             tokens each, whose mean pattern is recorded, and its standard `errors`.
         model: a name as for `load_model`, or a loaded model.
         scores: record scores, before mask and softmax, in place of weights.
@@ -309,11 +309,11 @@ def from_attention(
         times: the keys are frames of a sound: how long one is, or seconds (begin, end) of each.
 
     Raises:
-        UsageError: a shape that does not fit, or numbers that are no weights of attention.
+        UsageError: a shape that does not fit, or numbers that are not attention weights.
     """
     layers = arrays.layers_of(attention, axes, index)
     if times is not None and key_tokens is not None:
-        raise UsageError("frames of a sound are no tokens", f"leave {option('key_tokens')} out")
+        raise UsageError("frames of a sound are not tokens", f"leave {option('key_tokens')} out")
     if times is not None:
         spans = arrays.spans_of(times, layers[0][1].shape[2])
         key_tokens = [time_label(begin, end - begin) for begin, end in spans]

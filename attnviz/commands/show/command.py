@@ -94,7 +94,7 @@ class ShowOptions(TypedDict, total=False):
 def viewed_as(view: str | None, options: ShowOptions, *, signed: bool = False) -> OutputRequest:
     """The request of these options, every one of which can be taken.
 
-    `signed`: of what is no weight, up to 1.
+    `signed`: of values other than weights, up to 1.
     """
     for name, value in options.items():
         if name not in ShowOptions.__annotations__:
@@ -150,7 +150,7 @@ def show(
     <Shown builtin, 5 tokens, mean>
 
     Args:
-        given: a text, or a file for a model that reads images alone; or a capture, which has its
+        given: a text, or a file for a model that reads only images; or a capture, which has its
             run behind it.
         model: a name as for `load_model`, or a loaded model.
         options: those of `ShowOptions`.

@@ -31,7 +31,7 @@ class Needs:
     `links`: how many of the strongest of each row. `cells`: the most blocks a side, from the heads
     and the number of (queries, keys). `norms`: also the norms of the values. `one_query`: exactly
     one row is shown. `page`: a browser has to open it. `text`: all rows of text are needed, too;
-    `mean_patches`: one row for patches of an image alone; `choice`: also what a head is chosen by.
+    `mean_patches`: one row for patches of only an image; `choice`: also what a head is chosen by.
     """
 
     links: int | None = None
@@ -50,7 +50,7 @@ class Show:
 
     `kept`: the choice of heads that was made on an earlier line, and is named as such. `legible`:
     people read it, to whom a part of a character says nothing; `unasked`: such parts are merged for
-    that alone. `bins`: there is no room for each frame of a sound.
+    only that. `bins`: there is no room for each frame of a sound.
     """
 
     heads: HeadOptions = field(default_factory=HeadOptions)

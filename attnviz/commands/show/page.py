@@ -69,7 +69,7 @@ def _scripts(seen: PageImages | None) -> tuple[str, ...]:
 class Start:
     """The state in which a page opens: a head (None: the first of the exhibit), and its view.
 
-    `sink`: without the keys on which heads rest. `unit`: what tokens are merged to (None: nothing);
+    `sink`: without the keys on which heads rest. `unit`: what tokens are merged to (None: kept);
     `query`: the position that is pinned among these, of several up to `after`. Links under `least`
     are hidden.
     `choice`: why the head is shown, where a rule picked it; `finding`: what it does on the text.
@@ -256,7 +256,7 @@ def _side(capture: Capture, side: int) -> Mapping[str, object]:
     """The tokens of the queries (0) or keys (1): labels, their places in their text, their words.
 
     `shown`: the part of the text that is shown. An answer's text is the prompt with the answer
-    behind it, of which the last token is no key.
+    behind it, whose last token is not a key.
     """
     tokens, text = (capture.query_tokens, capture.key_tokens)[side], capture.texts[side]
     begin, end, units = 0, len(text), _units(text)

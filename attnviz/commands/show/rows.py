@@ -68,7 +68,7 @@ TIMED: tuple[Field[Any], ...] = (
 
 
 def places_in(capture: Capture) -> tuple[Field[Any], ...]:
-    """The fields that say which part of an image or of a sound a key is; none for a text alone."""
+    """The fields that say which part of an image or of a sound a key is; none for only a text."""
     if capture.images:
         return PLACED
     return TIMED if any(token.time for token in capture.key_tokens) else ()

@@ -199,7 +199,7 @@ class OwnTraining:
             save_checkpoint(Path(beside), model, self.text.tokenizer)
             for name in (TOKENIZER, CONFIG, WEIGHTS):
                 if name == WEIGHTS or not (folder / name).is_file():
-                    (Path(beside) / name).chmod(0o644)  # safetensors writes for the owner alone
+                    (Path(beside) / name).chmod(0o644)  # safetensors writes only for the owner
                     os.replace(Path(beside) / name, folder / name)
         self.note(points)
 
@@ -227,7 +227,7 @@ class OwnTraining:
         ):
             partial = Path(beside) / target.name
             save_checkpoint(partial, model, self.text.tokenizer)
-            (partial / WEIGHTS).chmod(0o644)  # safetensors writes for the owner alone
+            (partial / WEIGHTS).chmod(0o644)  # safetensors writes only for the owner
             self._write_card(partial, about, loss)
             partial.rename(target)
 

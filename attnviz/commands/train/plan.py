@@ -161,7 +161,7 @@ def last_losses(points: Sequence[Point]) -> str:
 
 
 def formed_at(points: Sequence[Point], head: FormedHead) -> int | None:
-    """The step of the first kept weights from which on a head had its role; None: not noted."""
+    """The step of the first kept weights from which on a head had its role; None if not noted."""
     kept, step = points[: points.index(best_of(points)) + 1], None
     for point in reversed([each for each in kept if each.roles]):
         if (str(head.head), head.role) not in point.roles:

@@ -61,7 +61,7 @@ GroupBy: TypeAlias = Annotated[
     question_option(
         "--group",
         help="Sum up the parts by head and MLP, also by the token that they are from (part), by "
-        "layer, or by that token alone (source).",
+        "layer, or only by that token (source).",
     ),
 ]
 Depth: TypeAlias = Annotated[
@@ -111,7 +111,7 @@ class WhyQuestion:
     Without `head`, the one that `show` would pick; without `query`, the first one in that head's
     headline, or the last word; without `key`, the strongest one; without `versus`, the mean of the
     row's scores by its own weights. `group`: how parts are summed up. `top`: how many parts to
-    list. `depth`: how many heads a tree follows back, one behind the other; None: no tree. `check`:
+    list. `depth`: how many heads a tree follows back, one behind the other (or None). `check`:
     also take the strongest part of each side away, and compute anew. `roles`, `segments`: what
     tokens are among those of other texts.
     """
@@ -218,7 +218,7 @@ def _keys(
     versus = None if other is None else one_key(tokens, other, "versus", row.weights)
     if int(row.seen.sum()) == 1 and row.sink is None:
         raise InputError(
-            f"“{tokens[query].label}” (token {query}) sees one key alone, so there is nothing to "
+            f"“{tokens[query].label}” (token {query}) attends to only one key: there is nothing to "
             "contrast",
             "ask about a later query, or give a longer text",
         )
@@ -278,7 +278,7 @@ def why(
     >>> bool(abs(found.record.query_shares.values.sum() - found.record.contrast) < 1e-4)
     True
 
-    Of several texts, the query and the key are one for all of them, or one for each.
+    For several texts, the query and the key are one for all of them, or one for each.
 
     Args:
         text: a text; or several, each of which is asked about, and then their mean.

@@ -118,13 +118,13 @@ PAIR = Fields[Term](
         Field(
             "query_role",
             str | None,
-            "Of the tokens that the part at the query is from, where wanted.",
+            "The role of the tokens that the part at the query is from, where wanted.",
             lambda row: row.role(row.query_part),
         ),
         Field(
             "key_role",
             str | None,
-            "Of those that the part at the key is from.",
+            "The role of those that the part at the key is from.",
             lambda row: row.role(row.key_part),
         ),
         mean_error(at("value.error")),

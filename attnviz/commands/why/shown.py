@@ -57,7 +57,7 @@ def side_title(why: Why, side: Side, names: Sequence[str]) -> str:
 
 
 KEPT = (
-    "taken away from what this head reads on that side alone: the other side, and what earlier "
+    "taken away only from what this head reads on that side: the other side, and what earlier "
     "parts made of it, stay as they were"
 )
 """The parts of a run that a removal leaves as they were."""

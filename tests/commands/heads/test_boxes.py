@@ -148,7 +148,7 @@ def test_each_line_may_bring_its_own_text_and_image(
     boxes = written(tmp_path / "boxes.jsonl", *lines)
     ended = run("heads", "-m", str(folder), "--boxes", str(boxes), "--top", "2")
     assert ended.status == 0, ended.err
-    assert "2 boxes; 1 word run alone, without a text" in " ".join(ended.out.split())
+    assert "2 boxes; 1 word run without a text" in " ".join(ended.out.split())
     given = attnviz.heads("<image>ab", folder, image=image, boxes=[{"query": "a", "box": BOX}])
     assert given.about.endswith("attention in 1 box")
     assert "mass  ± s.e." in ended.out
