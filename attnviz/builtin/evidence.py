@@ -50,7 +50,7 @@ def evidence(capture: Capture) -> Evidence:
     )
 
 
-# Nouns with their adjectives, as far as word lists tell.
+# Nouns with their adjectives, as far as word lists show.
 
 DETERMINERS = frozenset(
     """a an the this that these those some any no every each either neither both all several few
@@ -403,9 +403,9 @@ def _may_be_name(word: Word) -> bool:
 
 
 def _senses(words: Sequence[Word]) -> Iterator[Occasion]:
-    """Nouns with several meanings, and the words a little before them that tell one of these.
+    """Nouns with several meanings, and the words a little before them that show one of these.
 
-    Where words before or behind the noun tell another of its meanings, too, nothing is sure.
+    Where words before or behind the noun show another of its meanings, too, nothing is sure.
     """
     for i, word in enumerate(words):
         if not (has_senses(word.lower) and _is_used_as_noun(words, i)):
@@ -472,7 +472,7 @@ FINDERS: Mapping[Behaviour, Callable[[Sequence[Word]], Iterator[Occasion]]] = Ma
 
 @dataclass(frozen=True)
 class Limits:
-    """The shares of a row that have to lie on all plausible keys, and on the strongest of them:
+    """The shares of a row that have to be on all plausible keys, and on the strongest of them:
     where one of several is meant it is `chosen`, where all are it is a part of `strongest`."""
 
     all_keys: float = 0.4

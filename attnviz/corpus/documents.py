@@ -160,7 +160,7 @@ def _no_text(path: str, form: ContentForm) -> str | None:
         with decompressed(path, form) as stream, reading(path):
             head = stream.read(LOOKED_AT)
     except InputError:
-        return None  # it is told when the documents are read
+        return None  # it is reported when the documents are read
     if head.startswith(UTF16_MARKS):
         return "UTF-16, and not UTF-8"
     return NO_TEXT if b"\0" in head else None

@@ -234,7 +234,7 @@ class Request:
 
 # The manifest of a scan: what was asked, over what, with what.
 #
-# A scan goes on where its folder holds the same manifest, and is refused where it holds another
+# A scan continues where its folder holds the same manifest, and is refused where it holds another
 # one: a result never mixes two corpora, models, versions or kinds of processor. Beside what was
 # asked it holds the scan's name, which is its digest, and when all is written, how the result was
 # made, and the size and digest of every file of it: without them, a scan is not finished.
@@ -412,7 +412,7 @@ def _check_orphans(store: Store, shards: Iterable[str], scan: str) -> None:
             scans.add(record_of_bytes(store.read(name) or b"").origin.scan)
     if scans != {scan}:
         kept = "shards of another scan" if scans else "tables without their shards"
-        raise UsageError(f"{store.where!r} has lost its manifest, and holds {kept}", ANOTHER)
+        raise UsageError(f"{store.where!r} has lost its manifest, but holds {kept}", ANOTHER)
 
 
 def _difference(name: str, old: object, new: object) -> str:
@@ -453,7 +453,7 @@ FLAGS = {
 
 
 def _command_of(manifest: Mapping[str, Any], folder: str) -> str:
-    """The command of a scan, as far as a manifest of another version tells it."""
+    """The command of a scan, as far as a manifest of another version has it."""
     heads, paths = manifest.get("heads"), manifest.get("paths")
     said = {**manifest, "heads": None, **(heads if isinstance(heads, dict) else {})}
     options = [

@@ -56,7 +56,7 @@ class Origin:
 
     `scan`: a digest of the manifest; `device`: what the model ran on; `length`: the most tokens of
     a window, as the model takes them; `model`: as it was loaded, with the fingerprint of its
-    weights; `bos`: whether a beginning token stood in front of each window.
+    weights; `bos`: whether a beginning token came before each window.
     """
 
     scan: str = ""
@@ -321,7 +321,7 @@ def total_of(records: Iterable[Record], where: str) -> Record | None:
 
 
 DIGEST = 16
-"""Bytes of a digest, which stand behind a record: a zip file has bytes that no checksum holds."""
+"""Bytes of a digest, which follow a record: a zip file has bytes that no checksum holds."""
 
 
 def record_to_bytes(record: Record, skipped: Sequence[Skipped] = (), shard: int = 0) -> bytes:

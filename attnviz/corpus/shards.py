@@ -70,7 +70,7 @@ def _pieces(file: CorpusFile, split: Split, most: int) -> Iterator[FilePart]:
         try:
             cuts = cuts_of(file.path, most)
         except InputError:
-            cuts = ()  # the documents tell
+            cuts = ()  # the documents show them
     else:
         cuts = range(most, file.size, most)
     for start, end in pairwise([0, *cuts, file.size]):
@@ -296,7 +296,7 @@ def _infos(system: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def _marks(info: Mapping[str, Any]) -> Iterator[str]:
     for value in (info[name] for name in MARKS if info.get(name)):
-        # a listing may tell seconds where the file itself tells a date
+        # a listing may have seconds where the file itself has a date
         yield str(value.timestamp() if isinstance(value, datetime) else value)
 
 

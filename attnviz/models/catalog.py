@@ -117,7 +117,7 @@ def _runs_natively(folder: Path, source: Source) -> bool:
     if read_config(folder).get("model_type") != "gpt2":
         if source.engine == "native":
             raise UsageError(
-                f"the from-scratch model is a GPT-2, and {source.name} is not",
+                f"the from-scratch model is a GPT-2, but {source.name} is not",
                 f"leave {option('engine')} out",
             )
         return False

@@ -2,7 +2,7 @@
 
 The place of a message in what the template makes of it is not known, so the chat is rendered a
 second time with marks around each message. Where that, without its marks, is the first rendering,
-the marks tell the places; else parts are tried one by one; one whose marks change the result has
+the marks show the places; else parts are tried one by one; one whose marks change the result has
 no place.
 """
 
@@ -210,7 +210,7 @@ def _segments(marked: Iterable[str], text: str, parts: Sequence[ChatPart]) -> tu
 
 
 def _object_around(text: str, texts: Sequence[Slice], within: Slice) -> Slice:
-    """The widest braces around these texts, else their lines, as far as they lie `within`.
+    """The widest braces around these texts, else their lines, as far as they are `within`.
 
     Braces in the texts themselves count for none.
     """

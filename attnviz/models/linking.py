@@ -67,7 +67,7 @@ ROWS = 1 << 13
 def strongest(weights: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
     """The strongest links of rows (r, m): rows, keys and weights.
 
-    They stand by row, and by falling weight, the earlier key first of two with one weight.
+    They are sorted by row, and by falling weight, the earlier key first of two with one weight.
     """
     parts = [_strongest(weights[at : at + ROWS], at) for at in range(0, len(weights), ROWS)]
     rows, keys, kept = map(np.concatenate, zip(*parts, strict=True))

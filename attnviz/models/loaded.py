@@ -102,7 +102,7 @@ class RowReduction(ABC):
 class SeenText:
     """A text with images, as a model reads it.
 
-    `model`: the same model, which sees these images wherever it runs over these tokens. `text`: as
+    `model`: the same model, which reads these images wherever it runs over these tokens. `text`: as
     it is read, with the model's own mark in the place of each image. `notes`: what was done to it.
     `spans`: the characters of each mark in the text. `keys`: the tokens of the images, where its
     attention to them is cross-attention. `transforms`: what is handed over in the place of weights.
@@ -120,9 +120,9 @@ class SeenText:
 
 @dataclass(frozen=True, eq=False)
 class HeardSpeech:
-    """A sound as a model hears it: the same model, which hears it wherever it runs, and its frames.
+    """A sound as a model reads it: the same model, which reads it wherever it runs, and its frames.
 
-    `sound`: what was heard of it.
+    `sound`: the part that was read.
     """
 
     model: "LoadedModel"
@@ -314,12 +314,12 @@ class LoadedModel(ABC):
         raise self._refusal("predict")
 
     def paths(self, ids: Sequence[int], paths: Paths, consume: PathConsumer) -> None:
-        """Run the tokens for each sender, and each receiver that stands behind it.
+        """Run the tokens for each sender, and each receiver after it.
 
         A model that predicts can do it.
 
         Raises:
-            ModelError: these paths of this model cannot be told from others.
+            ModelError: these paths of this model cannot be separated from others.
         """
         raise self._refusal("predict")
 
@@ -344,7 +344,7 @@ class LoadedModel(ABC):
         """Write tokens until one that ends a text, or as long as `go_on` says so.
 
         `wanted` rows are those of the positions that predict a new token; `consume` is given them,
-        numbered from 0, before `go_on` is told of it. Their keys are the tokens read and the new
+        numbered from 0, before `go_on` gets it. Their keys are the tokens read and the new
         ones before this one; in cross-attention only the tokens read.
         """
         raise self._refusal("generate")
@@ -391,7 +391,7 @@ class LoadedModel(ABC):
         """See that what each head writes can be told apart by keys.
 
         Raises:
-            UsageError: this engine does not tell it.
+            UsageError: this engine does not have it.
             ModelError: this model keeps it to itself.
         """
         raise self._refusal("contributions")
@@ -467,7 +467,7 @@ class LoadedModel(ABC):
         match ability:
             case "predict" | "fill" | "generate" | "vectors" | "freeze" if self.reads != "text":
                 reads, takes = ALONE[self.reads]
-                wrong = f"{name} reads only {reads}, and this is asked about a text"
+                wrong = f"{name} reads only {reads}, but this is asked about a text"
                 hint = f"use {takes} for what it attends to, or a model that reads a text, too"
             case "predict" | "fill":
                 wrong = f"{name} does not predict the token that follows a text"
@@ -485,7 +485,7 @@ class LoadedModel(ABC):
             case "record":
                 wrong, hint = "this has no queries, keys and values", "choose another model"
                 if self.reads != "text":
-                    wrong = f"{name} reads no text, and this calculation is of texts"
+                    wrong = f"{name} reads no text, but this calculation is of texts"
             case "write":
                 wrong = f"{name} is not an encoder-decoder"
                 hint = f"use {option('model', 'translator')}"

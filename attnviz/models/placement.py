@@ -79,7 +79,7 @@ def check_room(needed: int, room: int, what: str, instead: str) -> None:
     """Check that `needed` bytes fit into `room`."""
     if needed > room:
         raise ModelError(
-            f"{what} needs about {written(needed)} of memory, and {written(room)} may be used",
+            f"{what} needs about {written(needed)} of memory, but {written(room)} may be used",
             instead,
         )
 

@@ -179,7 +179,7 @@ class FastSum:
     """The sum of a metric over the rows of windows (B, h), faster than by its own `of`.
 
     The layer's `by_distance` begins at distance 0. `rows`: how many rows of a window can show it,
-    of how far before each token its first occurrence stands (n), and whether the model is causal.
+    of the distance of each token from its first occurrence (n), and whether the model is causal.
     """
 
     of: Callable[[_LayerSums], Tensor]
@@ -200,7 +200,7 @@ FAST_SUMS: Mapping[str, FastSum] = {
     "duplicate": FastSum(
         lambda layer: layer.marked[..., 0], lambda before, _: int((before > 0).sum())
     ),
-    "induction": FastSum(  # what followed an earlier occurrence stands before the query
+    "induction": FastSum(  # what followed an earlier occurrence comes before the query
         lambda layer: layer.marked[..., 2], lambda before, _: int((before > 1).sum())
     ),
     "strong_induction": FastSum(
@@ -232,7 +232,7 @@ def _by_distance(weights: Tensor, first: int) -> Tensor:
     """The mass by distance (b, h, m), the largest first, of keys that are not later.
 
     Row i of a view whose rows are one step longer begins i keys later, so that keys of one distance
-    stand below each other; what a row reads before its first key are the last keys of the row
+    are below each other; what a row reads before its first key are the last keys of the row
     above, which that one does not attend to.
     """
     b, h, r, m = weights.shape
@@ -256,7 +256,7 @@ def _both_ways(weights: Tensor, first: int) -> Tensor:
 class _KnownRows:
     """The facts about some rows of windows (b, r * m) before their weights are computed.
 
-    `places` (b, p): where a row sees an earlier copy of its query's token, filled up with 0 where
+    `places` (b, p): where a row has an earlier copy of its query's token, filled up with 0 where
     `exists` (b, p) is 0; `apart` (b, p): 0 where what followed the copy is the query itself, too.
     `units` (r, 2): the factors on their entropies, 1 and 1 / ln of the keys that they see.
     """

@@ -3,7 +3,7 @@
 The eager weights are transformers' own, the matrices of all layers at once, as a user gets
 them with `output_attentions=True`. A model whose attention function is not transformers' own has
 none; there, as everywhere, weights times values are compared with what the function returned.
-Where float32 runs differ by more than a small tolerance, the same models run in float64, and tell
+Where float32 runs differ by more than a small tolerance, the same models run in float64, and show
 rounding from a mistake.
 """
 

@@ -97,7 +97,7 @@ def fill(model: nn.Module, state: Mapping[str, Tensor], folder: Path) -> None:
 
 
 SAMPLES = 1024
-"""Numbers of each tensor that are looked at: runs of neighbours, evenly spread."""
+"""Numbers of each tensor that are sampled: runs of neighbours, evenly spread."""
 RUN = 32
 CHUNK = 1 << 22  # numbers at a time, where all are
 ADAPTER = ("active_adapters", "merged_adapters", "disable_adapters", "scaling")

@@ -179,7 +179,7 @@ def test_too_little_memory_is_said_before_anything_is_run(
     ended = run("show", TEXT, "--head", "all", "-f", "json", "--max-memory", "100KB")
     assert ended.status is ExitStatus.MODEL
     assert ended.out == ""
-    assert "of memory, and 100 KB may be used" in ended.err
+    assert "of memory, but 100 KB may be used" in ended.err
 
 
 def test_what_would_fit_is_named_and_fits(run: Run) -> None:

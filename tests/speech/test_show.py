@@ -181,7 +181,7 @@ def test_captures_are_exact(place: Path, kind: str) -> None:
         ("HERE", {"bos": True}, UsageError, "bos is about a text"),
         ("HERE", {"truncate": "left"}, UsageError, "cuts a text"),
         ("HERE", {"start": 9}, InputError, "ends after 1.50 s"),
-        ("", {}, UsageError, "reads only speech"),
+        ("", {}, UsageError, "reads speech alone"),
     ],
 )
 def test_what_makes_no_sense_is_refused(
@@ -210,7 +210,7 @@ def test_commands_of_texts_say_which_take_a_sound(run: Run, place: Path) -> None
     for command in ("predict", "why", "ablate"):
         ended = run(command, sound, "-m", model)
         assert ended.status == 2
-        assert "reads only sounds, and this is asked about a text" in ended.err
+        assert "reads only sounds, but this is asked about a text" in ended.err
 
 
 @pytest.mark.parametrize("kind", ["cross", "encoder"])

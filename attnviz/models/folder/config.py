@@ -68,7 +68,7 @@ SHOWN_SO = f"show it with {option('kind', 'implicit')}"
 def lacks_mamba2() -> UsageError:
     """The error for a model without implicit attention."""
     return UsageError(
-        f"{option('kind', 'implicit')} is for models with Mamba-2 layers, and this model has none "
+        f"{option('kind', 'implicit')} is for models with Mamba-2 layers, but this model has none "
         "that attnviz knows",
         "leave it out",
     )
@@ -218,7 +218,7 @@ def check_computable(config: FolderConfig, folder: Path) -> None:
 
 def _wrong(folder: Path, name: str, value: object, wanted: str) -> ModelError:
     return ModelError(
-        f"in {str(folder / CONFIG)!r} {name} is {value!r}, and must be {wanted}",
+        f"in {str(folder / CONFIG)!r} {name} is {value!r}, but must be {wanted}",
         "use the config.json that the model was saved with",
     )
 

@@ -145,7 +145,7 @@ def cut(text: object, most: int = QUOTED) -> str:
 
 
 def checked_header(header: object, rest: int) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor, from a safetensors file's header, behind which `rest` bytes stand.
+    """The shape of every tensor, from a safetensors file's header, which `rest` bytes follow.
 
     Raises:
         ValueError: an entry is malformed, or the tensors are not these bytes, each byte once.
@@ -201,7 +201,7 @@ def check_settings(raw: Mapping[str, Any], where: Path) -> None:
         else:
             continue
         raise ModelError(
-            f"in {str(where)!r} {name} is {cut(repr(value))}, and must be {wanted}",
+            f"in {str(where)!r} {name} is {cut(repr(value))}, but must be {wanted}",
             "use the config.json that the model was saved with",
         )
 
@@ -319,7 +319,7 @@ def _no_folder(path: Path) -> ModelError:
     if not os.path.isfile(path):
         return ModelError(f"there is no model folder {str(path)!r}", "check the path")
     if path.suffix.lower() != GGUF:
-        return ModelError(f"{str(path)!r} is a file, and a model is a folder", "give its folder")
+        return ModelError(f"{str(path)!r} is a file, but a model is a folder", "give its folder")
     return ModelError(
         f"{str(path)!r} is a GGUF file, which this version of attnviz does not read",
         "give the folder of the model that it was made from, or convert it with transformers "

@@ -179,7 +179,7 @@ def _settings(path: Path) -> dict[str, Any]:
         if not least <= abs(number) <= most:
             limit = f"{most:,} at most" if abs(number) > most else f"numbers from {least:g} on"
             raise ModelError(
-                f"the {path.name} in {str(path.parent)!r} has {name} {number:,}, and attnviz takes "
+                f"the {path.name} in {str(path.parent)!r} has {name} {number:,}, but attnviz takes "
                 f"{limit}",
                 "use the file that belongs to the model",
             )

@@ -1,6 +1,6 @@
 """Parameter counts from only names and shapes: headers of weights, or a configuration.
 
-No weight is read. The shapes of a folder stand in the headers of its safetensors files, and
+No weight is read. The shapes of a folder are in the headers of its safetensors files, and
 those of other models follow from their sizes.
 """
 

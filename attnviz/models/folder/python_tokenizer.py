@@ -110,7 +110,7 @@ def _aligned(text: str, spelled: Sequence[str | None]) -> list[tuple[int, int] |
             waiting += [number] * (each is None)
             continue
         wanted, begin, first = _plain(each), at, n
-        if waiting:  # as many letters as tell where it begins
+        if waiting:  # as many letters as show where it begins
             ahead = spelled[number : number + AHEAD]
             behind = re.escape("".join(_plain(each or "") for each in takewhile(bool, ahead)))
             found = re.compile(f"(?={behind})").finditer(plain, n) if wanted else ()

@@ -78,7 +78,7 @@ def _settings(folder: Path) -> dict[str, Any]:
             number = float(value)
             if not low <= number <= most:
                 raise ModelError(
-                    f"the {IMAGES} in {str(folder)!r} has {name} {value:,}, and attnviz takes "
+                    f"the {IMAGES} in {str(folder)!r} has {name} {value:,}, but attnviz takes "
                     f"{low:,} to {most:,}",
                     "use the file that belongs to the model",
                 )
@@ -87,7 +87,7 @@ def _settings(folder: Path) -> dict[str, Any]:
     window, spectra = seconds * rate, seconds * rate / hop * wide
     if max(window, spectra) > MOST_COMPUTED:
         raise ModelError(
-            f"the {IMAGES} in {str(folder)!r} asks for {spectra:,.0f} numbers, and attnviz takes "
+            f"the {IMAGES} in {str(folder)!r} asks for {spectra:,.0f} numbers, but attnviz takes "
             f"{MOST_COMPUTED:,} at most",
             "use the file that belongs to the model",
         )

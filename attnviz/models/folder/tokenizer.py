@@ -218,7 +218,7 @@ PIECES = ("*.model", "*.spm", "*.tiktoken", "vocab.bpe")
 ELSEWHERE = ("vocab", "merges", "name_or_path", "auto_map", "chat_template")
 """Settings that name other files or code, or are long; so do those that end in `_file`."""
 TYPES = "token_type_ids"
-"""The input of a model that tells the texts of a pair."""
+"""The input of a model that distinguishes the texts of a pair."""
 CONVERT = (
     "import sys, transformers as t; "
     "t.AutoTokenizer.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])"
@@ -334,7 +334,7 @@ def no_tokenizer(folder: Path, error: Exception) -> ModelError:
         )
     if name := _slow_class(folder, settings):
         return ModelError(
-            f"the {name} that reads {held[0]} in {str(folder)!r} is a slow one, which tells no "
+            f"the {name} that reads {held[0]} in {str(folder)!r} is a slow one, which has no "
             f"places of tokens and writes no {TOKENIZER}",
             f"use a version of this model that has a {TOKENIZER}, or another model",
         )

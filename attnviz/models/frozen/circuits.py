@@ -147,7 +147,7 @@ def compositions(heads: Mapping[Head, Weights], through: Through) -> tuple[Float
 
 
 def _norm_of(one: Tensor, other: Tensor) -> float:
-    """The norm of a product; NaN where it is a rounding error, so that no share of it is told."""
+    """The norm of a product; NaN where it is a rounding error, so that no share of it is given."""
     norm = float(torch.linalg.matrix_norm(one @ other))
     return norm if norm > FAINT * torch.linalg.matrix_norm(one) * _gain(other) else nan
 

@@ -111,7 +111,7 @@ class FrozenAttention:
 class FrozenLayer(ABC):
     """A layer whose norms, attention weights and MLP are held at what they were.
 
-    `attention` is None in a layer that has none. `normed`: a norm stands between the stream that
+    `attention` is None in a layer that has none. `normed`: a norm is between the stream that
     arrives and its attention's scores.
     """
 

@@ -59,7 +59,7 @@ class FrozenRun:
     added beside it, such as the bias of a norm. `streams`: the stream that arrives at each layer
     and that which leaves the last one (layers + 1), each (n, d). `output` is None where the model
     has no output layer of which logits are affine. `vocabulary` (V, d): what each token's embedding
-    adds to the stream; None where a norm stands between. `rotary`: queries and keys are turned by
+    adds to the stream; None where a norm is between. `rotary`: queries and keys are turned by
     their positions.
     """
 

@@ -100,7 +100,7 @@ def _switched(model: Any, make: Callable[[str, Function | None], Function]) -> I
     with ExitStack() as stack:
         for functions, name in _looked_up(model):
             inner = functions.get(name)  # None: eager, which each file has for itself
-            with suppress(KeyError):  # it stands in the mapping behind this one, which all share
+            with suppress(KeyError):  # it is in the mapping behind this one, which all share
                 del functions[name]
                 stack.callback(functions.__setitem__, name, inner)
             functions[name] = make(name, inner)

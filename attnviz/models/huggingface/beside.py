@@ -117,8 +117,8 @@ class ImageBeside(HuggingFaceModel):
         if ability in ("value_norms", "contributions"):
             return super()._refusal(ability)
         return UsageError(
-            f"attnviz shows what {self.identity.name} attends to, and does nothing else with a "
-            "model that reads its image beside the text",
+            f"attnviz only shows what {self.identity.name} attends to, as the model reads its "
+            "image beside the text",
             "use a model with images among its tokens, such as LLaVA",
         )
 

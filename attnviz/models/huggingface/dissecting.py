@@ -182,7 +182,7 @@ def _decoder(seen: Seen, norm: nn.Module | None) -> Sublayer | None:
 
 
 def _summed_in_a_norm(seen: Seen, x: Tensor) -> bool:
-    """Whether norms stand over the sums: over that of the stream and attention, and at the end."""
+    """Whether norms are over the sums: over that of the stream and attention, and at the end."""
     summed = any(agrees(read, x + seen.attention_out) for read in seen.reads.values())
     return summed and any(is_norm(m) and agrees(out, seen.x_after) for m, out in seen.outputs)
 

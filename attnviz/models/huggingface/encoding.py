@@ -1,7 +1,7 @@
 """Models that read only an image: their input from it, and the meaning of each token.
 
 Tokens other than patches are found by measuring: no pixel changes them on their way into the first
-layer. The embeddings that the model adds to them tell their names.
+layer. Their names are those of the embeddings that the model adds to them.
 """
 
 from collections.abc import Mapping, Sequence

@@ -458,7 +458,7 @@ def output_of(
         return None
     columns, bias = matrix_of(head, final)
     weight, bias = columns.detach().t(), None if bias is None else bias.detach()  # (V, d), (V)
-    plain = nn.functional.linear(final[:, -1:], weight, bias)  # the last row tells
+    plain = nn.functional.linear(final[:, -1:], weight, bias)  # the last row shows it
     scale = factor_between(plain, logits[:, -1:])  # on all logits (Cohere); none if they are capped
     if scale is None:
         return None

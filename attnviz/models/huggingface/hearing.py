@@ -29,7 +29,7 @@ from attnviz.records.sounds import ALIGNMENT, envelope_of, resampled, time_label
 from attnviz.records.tokens import PADDING, HeardSound, RawSound, Token, Waveform, numbered
 
 MOST_HEARD = 30
-"""Seconds that are heard of a sound by a model that has no window of its own."""
+"""The seconds of a sound that a model without a window of its own reads."""
 MOST_WRITTEN = 224
 """The most tokens of a text that a model writes by itself: those of 30 s of speech."""
 NO_TOKEN = -1
@@ -199,7 +199,7 @@ NONE_ALIGNS = "the alignment_heads of its settings are not heads of this model, 
 
 @dataclass(frozen=True, kw_only=True)
 class SpeechModel(HuggingFaceModel):
-    """A model that reads a sound; `heard`: the one that it reads wherever it runs."""
+    """A model that reads a sound; `heard`: the sound that it reads wherever it runs."""
 
     heard: SpeechInputs | None = None
 
@@ -248,7 +248,7 @@ class SpeechWriter(SpeechModel, EncoderDecoder):
         own = [token.id for token in plain]
         begins = self._begins() if hasattr(self.model, "generate") else ()
         if len(begins) + len(own) + 1 >= self.tokenizer.context:
-            return plain  # more than it writes, which is told of
+            return plain  # more than it writes, which a note says
         return self._spelled(begins, own, ended=True, inner=plain)[1]
 
     def _spelled(

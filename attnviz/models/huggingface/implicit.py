@@ -2,11 +2,11 @@
 
 Before its gate and norm, a head of such a layer gives y_t = Σ_{s≤t} M[t, s]·x_s + D·x_t, with
 M[t, s] = (C_t·B_s) · exp(Σ_{s<r≤t} A·Δ_r) · Δ_s (Dao and Gu 2024, "Transformers are SSMs", arXiv
-2405.21060, section 3); x is what stands behind the convolution. M is what is shown. It has a sign,
+2405.21060, section 3); x is the output of the convolution. M is shown. It has a sign,
 and its rows do not sum to 1.
 
 All Mamba-2 modules of transformers call one function for y, which they look up by its name in their
-own file. While a model is listened to, a function that calls it stands under that name.
+own file. While a model is listened to, a function that calls it has that name.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -124,7 +124,7 @@ class HeadScan:
 
     @property
     def reach(self) -> Tensor:
-        """The largest sum of A·Δ over a chunk (h, 1), with which it goes on to the next."""
+        """The largest sum of A·Δ over a chunk (h, 1), with which it continues to the next."""
         ends = self.decay[:, self.chunk - 1 :: self.chunk]
         sums = ends.diff(dim=1, prepend=torch.zeros_like(ends[:, :1]))
         return sums.abs().amax(dim=1, keepdim=True) if ends.size(1) else ends.new_zeros(1, 1)

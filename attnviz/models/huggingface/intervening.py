@@ -110,7 +110,7 @@ def _two(seen: Seen) -> tuple[nn.Module, nn.Module | None]:
     added = what_is_added(seen.x, seen.x_after, seen.attention_out, seen.outputs)
     if added.how == "mixed":
         return output, None
-    # one dropout may serve both (Phi), so that its call would not tell which
+    # one dropout may serve both (Phi), so that its call would not show which
     calls = Counter(module for module, _ in seen.outputs)
     once = [(module, out) for module, out in reversed(seen.outputs) if calls[module] == 1]
     f, g = added.factors

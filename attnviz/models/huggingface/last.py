@@ -2,7 +2,7 @@
 
 A layer adds to the stream what its attention gives, times a factor, or through a norm (Gemma,
 OLMo 2); which of these is seen once for a model, on a run over one token that is held fixed. Each
-pass sees that its heads add up to what their projection gave.
+pass checks that its heads add up to what their projection gave.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence

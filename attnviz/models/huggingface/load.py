@@ -212,7 +212,7 @@ def _other_function(model: Any, tokenizer: TextTokenizer) -> str:
 
 
 def _tells_types(model: Any) -> bool:
-    """Whether a model tells apart the types of tokens; XLNet does so without an embedding."""
+    """Whether a model distinguishes the types of tokens; XLNet does so without an embedding."""
     config = getattr(model.config, "encoder", model.config)
     named = TYPES in inspect.signature(model.forward).parameters or config is not model.config
     return named and getattr(config, "type_vocab_size", 2) > 1
@@ -337,7 +337,7 @@ def _few_tokens(model: Any, sizes: ModelSizes) -> dict[str, Any]:
 
 
 def _check_within(wrapper: Any, plain: Any, inputs: dict[str, Any]) -> None:
-    """See that all that PEFT adds stands within the model, which is what is run."""
+    """Check that all that PEFT adds is within the model, which is the part that is run."""
     configs = getattr(wrapper, "peft_config", {}).values()
     inside = not any(getattr(config, "alora_invocation_tokens", None) for config in configs)
     if inside and isinstance(wrapper, nn.Module):

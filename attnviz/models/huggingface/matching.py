@@ -35,7 +35,7 @@ from attnviz.records.transforms import Additions
 
 @dataclass(frozen=True, kw_only=True)
 class ClipSight(ImageEncoder):
-    """The image side of CLIP, which can be told what a text is to be looked for.
+    """The image side of CLIP, which can be given the text to look for.
 
     `towers`: the whole model. `reader`: the tokenizer of its texts. `toward` (d): u, where a text
     is given; rows are then what keys add to the cosine, and else weights.

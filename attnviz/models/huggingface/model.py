@@ -307,7 +307,7 @@ class SelfAttending(HuggingFaceModel):
 
 
 class OneStack(HuggingFaceModel):
-    """A model whose recorded attention stands in one stack of layers, with one residual stream."""
+    """A model whose recorded attention is in one stack of layers, with one residual stream."""
 
     @property
     def stack(self) -> Any:

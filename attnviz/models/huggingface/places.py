@@ -91,7 +91,7 @@ def sheet_grid(processor: Any, model: Any, raw: RawImage) -> SheetGrid:
         sheets, windows, made = _measured(processor, raw)
     except TooCoarse:
         raise InputError(
-            f"the image {raw.name} is too small to tell its patches", "give a larger one"
+            f"the image {raw.name} is too small to locate its patches", "give a larger one"
         ) from None
     names = _named(windows, raw.size)
     number = names.index("overview") if "overview" in names else 0
@@ -212,7 +212,7 @@ def _line(
     resized the image was cut off.
 
     Raises:
-        TooCoarse: there are too few to tell.
+        TooCoarse: there are too few to measure.
     """
     columns = np.flatnonzero(inside.any(axis=0))
     first, last, n = int(columns[0]), int(columns[-1]) + 1, inside.shape[1]
@@ -228,7 +228,7 @@ def _line(
             return _snapped(offset, size, slope), _snapped(slope * n + offset, size, slope)
     slope = size / (last - first)
     if max(means[0] - ends[0], ends[1] - means[-1]) > 0.75 * max(1, slope):
-        raise TooCoarse  # not all of this side is there, and nothing tells how much
+        raise TooCoarse  # not all of this side is there, and nothing shows how much
     return -first * slope, (n - first) * slope
 
 

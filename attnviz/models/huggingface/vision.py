@@ -108,7 +108,7 @@ def one_image(name: str, pictures: Sequence[RawImage]) -> RawImage:
     """The image of a model that reads one at a time, checked."""
     if len(pictures) != 1:
         raise InputError(
-            f"{name} reads one image at a time, and {len(pictures)} are given", "give one"
+            f"{name} reads one image at a time, but {len(pictures)} are given", "give one"
         )
     check_sides(pictures[0])
     return pictures[0]
@@ -136,7 +136,7 @@ def check_sides(raw: RawImage) -> None:
     if short >= LEAST_SIDE and long <= MOST_LONG * short:
         return
     raise InputError(
-        f"the image {raw.name} has {width:,} × {height:,} pixels, and attnviz reads images of "
+        f"the image {raw.name} has {width:,} × {height:,} pixels, but attnviz reads images of "
         f"at least {LEAST_SIDE} pixels along each side, the longer at most {MOST_LONG} times the "
         "shorter",
         "cut it, or pad it",
@@ -210,7 +210,7 @@ def _processed(
 
 
 def image_token(model: Any) -> int:
-    """The id of the token in whose place a part of an image stands."""
+    """The id of the token that parts of an image replace."""
     names = ("image_token_id", "image_token_index")
     found = (getattr(model.config, name, None) for name in names)
     token = next((id_ for id_ in found if isinstance(id_, int)), None)
@@ -223,7 +223,7 @@ def image_token(model: Any) -> int:
 
 
 def seeing(model: Any, given: ImageInputs) -> Any:
-    """A view of a model that sees these images, wherever it runs over their tokens."""
+    """A view of a model that reads these images, wherever it runs over their tokens."""
     view = _view(model, partial(beside, given))
     for each in (view, view.base_model):
         each.given_images = given
@@ -249,7 +249,7 @@ def _view(model: Any, more: Callable[[Tensor], dict[str, Any]]) -> Any:
 
 
 def float64_copy(model: Any) -> Any:
-    """A copy of a model, or of a view of one that sees images, in float64 on the CPU."""
+    """A copy of a model, or of a view of one with images, in float64 on the CPU."""
     given = getattr(model, "given_images", None)
     if types := getattr(model, "given_types", None):
         return telling(float64_copy(model.plain), types[0], types[1])
@@ -260,7 +260,7 @@ def float64_copy(model: Any) -> Any:
 
 
 def telling(model: Any, ids: Tensor, types: Tensor) -> Any:
-    """A view of a model that is told the types (1, n) of the tokens of a pair, by their ids."""
+    """A view of a model that gets the types (1, n) of the tokens of a pair, by their ids."""
 
     def more(given: Tensor) -> dict[str, Any]:
         same = given.shape[1:] == ids.shape[1:] and bool((given == ids.to(given)).all())
@@ -357,7 +357,7 @@ def beside(given: ImageInputs, ids: Tensor) -> dict[str, Any]:
         if name in OF_TOKENS:  # one value for tokens of images, another for those of text
             of_images, of_text = value[0][prompt][0], value[0][-1]
             more[name] = torch.where(here, of_images.to(ids), of_text.to(ids)).to(value.dtype)
-        elif name == CROSSED:  # what follows the text sees what its last token sees
+        elif name == CROSSED:  # tokens after the text attend to what its last token attends to
             after = value[:, -1:].expand(-1, max(0, ids.size(1) - value.size(1)), -1, -1)
             rows = torch.cat([value, after], dim=1)[:, : ids.size(1)]
             more[name] = rows.repeat(len(ids), 1, 1, 1).to(ids.device)

@@ -284,7 +284,7 @@ def test_pieces_are_to_be_converted_only_where_transformers_can(
     ("name", "said"),
     [
         ("tiny.gguf", "a GGUF file, which this version of attnviz does not read"),
-        ("model.safetensors", "is a file, and a model is a folder"),
+        ("model.safetensors", "is a file, but a model is a folder"),
     ],
 )
 def test_a_file_in_the_place_of_a_folder_is_called_what_it_is(
