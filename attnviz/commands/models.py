@@ -76,7 +76,7 @@ CARD = Fields[tuple[ModelFacts, ModelCard]](
         Field(
             "bos",
             bool,
-            "Whether a beginning token stands before a text by default.",
+            "Whether a beginning token comes before a text by default.",
             lambda model: model[1].bos,
         ),
         Field("named_heads", list_of(NAMED_HEAD), "", lambda model: model[1].heads),

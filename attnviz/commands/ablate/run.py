@@ -225,7 +225,7 @@ def _check_followed(prepared: Prepared, links: Sequence[tuple[int, int]]) -> Non
 
 
 def _others(how: Replacing, prepared: Prepared, draws: int) -> Others | None:
-    """The other texts, as a report tells of them."""
+    """The other texts, as a report names them."""
     if how.texts is None:
         return None
     count, by_position = len(how.texts.texts), how.mean_by == "position"
@@ -332,7 +332,7 @@ def find_links(empty: Capture, cut: LinkNames, heads: int) -> list[tuple[int, in
         own = [(q, k) for q, k in _pairs(empty, query, key, roles) if k < seen[q]]
         if not own:
             raise UsageError(
-                f"{query!r} never attends to {key!r}, which stands after it",
+                f"{query!r} never attends to {key!r}, which comes after it",
                 "name a key that is not after the query",
             )
         plain = query != EVERY and not (roles and is_segment(query))

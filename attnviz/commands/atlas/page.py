@@ -114,7 +114,7 @@ def page_chunks(
 
 
 def head_json(head: HeadAtlas, scan: str) -> str:
-    """All that was found of a head, as JSON that can stand in a page; `scan`: `scan_id`."""
+    """All that was found of a head, as JSON for a page; `scan`: `scan_id`."""
     content = {
         "scan": scan,
         "head": str(head.head),

@@ -367,7 +367,7 @@ def _bars(
 # The windows of a corpus with a head's strongest links, shaded as their query attends.
 
 
-AROUND = 8  # tokens before and behind those that are told of
+AROUND = 8  # tokens before and after those that are listed
 STRONGEST = 3
 INDENT = 2
 LONGEST = 24  # cells of a token

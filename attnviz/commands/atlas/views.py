@@ -31,7 +31,7 @@ MAD_OF_NORMAL, MEAN_OF_NORMAL = 1.4826, 1.2533
 class HeadPoint:
     """A head's two scores with their standard errors; `mean_over`: what they are averaged over.
 
-    `distance_from_median`: the larger of how far the two lie from that of all heads, in robust
+    `distance_from_median`: the larger distance of the two from that of all heads, in robust
     standard deviations; `partial`: which part of the corpus is counted, where it is not all.
     """
 
@@ -249,7 +249,7 @@ def _parts(path: str) -> list[str]:
 
 
 def _told_apart(names: Sequence[str]) -> Sequence[str]:
-    """The last part of each path, or as many as tell them apart."""
+    """The last part of each path, or as many as distinguish them."""
     parts = list(map(_parts, names))
     for n in range(1, max(map(len, parts)) + 1):
         short = ["/".join(part[-n:]) for part in parts]

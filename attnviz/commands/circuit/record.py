@@ -43,7 +43,7 @@ class CircuitTask(OfQuestion):
     `own_answers`: the texts have questions of their own. `other_texts`: over how many texts the
     mean that replaces outputs is taken, of a file of this `file_name`, `by_position` or over all
     positions; None: over the text's own. `unaligned`: the fewest and the most positions of a text
-    that none of the source stands for, which keep their own outputs.
+    that no position of the source replaces, which keep their own outputs.
     """
 
     captures: tuple[Capture, ...]

@@ -101,7 +101,7 @@ def read_matrices(path: Path) -> Matrices:
     heads = raw.get("heads", 1)
     if isinstance(heads, bool) or not isinstance(heads, int) or not 0 < heads <= LARGEST_SIDE:
         raise _wrong(
-            path, f"has {heads!r} heads, and needs a whole number from 1 to {LARGEST_SIDE:,}"
+            path, f"has {heads!r} heads, but needs a whole number from 1 to {LARGEST_SIDE:,}"
         )
     named = [*NEEDED, *(["w_output"] if raw.get("w_output") is not None else [])]
     arrays = {name: _matrix(path, name, raw[name]) for name in named}
@@ -119,7 +119,7 @@ def read_matrices(path: Path) -> Matrices:
 
 def _matrix(path: Path, name: str, value: Any) -> DoubleArray:
     try:
-        # null is NaN, which is told by its place
+        # null is NaN, which is reported by its place
         numbers = all(type(each) in (int, float, NoneType) for row in value for each in row)
         array = np.array(value if numbers else [], dtype=np.float64)
     except (ValueError, TypeError, OverflowError):
@@ -129,12 +129,12 @@ def _matrix(path: Path, name: str, value: Any) -> DoubleArray:
     if max(array.shape) > LARGEST_SIDE:
         raise _wrong(
             path,
-            f"is too large: {name} has the shape {array.shape}, and may have "
-            f"{LARGEST_SIDE:,} rows and columns",
+            f"is too large: {name} has the shape {array.shape}, over the "
+            f"limit of {LARGEST_SIDE:,} rows and columns",
         )
     if not np.isfinite(array).all():
         at = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
-        raise _wrong(path, f"is wrong: {name} has NaN, Infinity or null at {at}, and no number")
+        raise _wrong(path, f"is wrong: {name} has NaN, Infinity or null at {at}")
     return array
 
 

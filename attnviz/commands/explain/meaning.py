@@ -203,7 +203,7 @@ CONTEXTS = Fields[Contexts](
 )
 
 
-# What step 5 tells.
+# The sentences of step 5.
 
 AROUND = 24  # characters of a context to show on either side of its word
 

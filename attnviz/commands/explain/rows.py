@@ -122,7 +122,7 @@ def tokens_of(name: str, two: bool) -> Field[Capture]:
 ARRAYS: Field[Any] = Field(
     "arrays",
     dict[str, Any],
-    "Every array as nested lists, by name; null stands for −∞.",
+    "Every array as nested lists, by name; null means −∞.",
     lambda record: ABSENT,  # whoever writes the object streams them
 )
 

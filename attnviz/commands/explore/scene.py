@@ -117,7 +117,7 @@ Slot: TypeAlias = tuple[int, int]
 class Scene:
     """An exhibit of whole maps, and the slot, the query and the key that the user has chosen.
 
-    While a run goes on, the maps of layers still to come are NaN.
+    During a run, the maps of later layers are NaN.
     `query` and `key` are positions among the exhibit's tokens, which may be merged.
     `column`: the head to return to when heads that are rolled out into one come apart again.
     """

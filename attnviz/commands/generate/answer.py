@@ -61,7 +61,7 @@ class FindResting:
     """Finds, row by row, what heads spend on keys on which they rest: the column is alike for all.
 
     Each row is judged by itself and those before it, as rows go out while the model writes.
-    `heads`: how many there are. `may`: the keys that may be rests (n), which stand in no document:
+    `heads`: how many there are. `may`: the keys that may be rests (n), which are in no document:
     one that the head copies from would look the same.
     """
 
@@ -85,7 +85,7 @@ class FindResting:
 
 
 def _without_rests(rows: FloatArray, may: IntArray, rests: FloatArray) -> FloatArray:
-    """The rows (m, keys), with what lies on rests (m, n) moved to the first token, the sink."""
+    """The rows (m, keys), with the weight on rests (m, n) moved to the first token, the sink."""
     moved = rows.copy()
     moved[:, may] = np.maximum(moved[:, may] - rests, 0)
     moved[:, 0] += rests.sum(axis=1)
@@ -196,7 +196,7 @@ class Answer:
         if unit == "head":
             if self.hops:
                 raise UsageError(
-                    f"{option('hops')} carries the joined rows back, and each head has its own",
+                    f"{option('hops')} carries the joined rows back, but each head has its own",
                     "leave one of them out",
                 )
             if not self.capture.layers:  # a mistake of the program
@@ -227,7 +227,7 @@ class Answer:
 
         The lookback ratio is the mean weight on a key of the prompt, as a share of that mean and
         the mean weight on a key of the answer so far; averaged over the new tokens but the first,
-        which sees nothing of the answer. Chuang et al. 2024, "Lookback Lens", arXiv 2407.07071,
+        which is without the answer. Chuang et al. 2024, "Lookback Lens", arXiv 2407.07071,
         section 2.
         """
         capture = self.capture
@@ -334,7 +334,7 @@ class AnswerShares:
 
     `shares` (parts, columns): the mean over the tokens of a part of the weight on the keys of a
     column; each row sums to 1. `lookback` (parts): where the parts are heads, the lookback ratio of
-    each; NaN where the answer is one token. `before`: how many parts of the answer stand before
+    each; NaN where the answer is one token. `before`: how many parts of the answer come before
     them. `check`: the changes by deletions, where they were measured.
     """
 

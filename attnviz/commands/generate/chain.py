@@ -137,7 +137,7 @@ def hidden(model: "LoadedModel", queries: range, keys: Sequence[int]) -> Interve
     count = len(heads) * len(queries) * len(keys)
     if count > MOST_LINKS:
         raise UsageError(
-            f"{count:,} links are to be cut, and {MOST_LINKS:,} at most can be",
+            f"{count:,} links are to be cut, over the limit of {MOST_LINKS:,}",
             f"give a shorter answer, or leave {option('check')} out",
         )
     return tuple(

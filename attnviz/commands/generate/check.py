@@ -167,15 +167,15 @@ def _deletable(
     if asking:
         hint = "give it documents"
     if not others and alone:
-        wrong = f"{option('check')} deletes segments before the last one, and there are none"
+        wrong = f"{option('check')} deletes segments before the last one, but there are none"
         raise InputError(wrong, hint)
     documents = [n for n, i in enumerate(others) if names[i] not in (*RESTS, *asking)]
     if method == "subsets" and not documents:
-        wrong = f"{option('check_method', method)} deletes documents, and there are none"
+        wrong = f"{option('check_method', method)} deletes documents, but there are none"
         raise InputError(wrong, hint)
     if method == "curve" and len(documents) < 2:
         wrong = f"{option('check_method', method)} compares orders of documents"
-        raise InputError(f"{wrong}, and there {'is one' if documents else 'are none'}", hint)
+        raise InputError(f"{wrong}, but there {'is one' if documents else 'are none'}", hint)
     own = [names[i] for i in others]
     places = [tuple(token for token, segment in enumerate(of) if segment == i) for i in others]
     shares = (attention[name] for name in own)

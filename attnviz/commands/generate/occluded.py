@@ -27,7 +27,7 @@ See: TypeAlias = Callable[[Sequence[RawImage]], "SeenText"]
 SIDE = 4
 """Regions along each side of what the model saw of an image."""
 MANY = 20
-"""More runs than this are told of before they are made."""
+"""More runs than this are announced before they are made."""
 STRONGEST = 3
 """The number of regions to name."""
 

@@ -43,7 +43,7 @@ def page(shares: AnswerShares) -> Iterator[str]:
     """
     if shares.answer.capture.signed:
         raise UsageError(
-            "a page shows weights, and contributions have a sign",
+            "a page shows weights, but contributions have a sign",
             f"leave {option('contribution')} out",
         )
     report = AnswerReport(shares)

@@ -1,4 +1,4 @@
-"""A results file: the rows of many answers, which a later run goes on with.
+"""A results file: the rows of many answers, which a later run continues.
 
 The rows of an answer are written at once. What a killed run had begun is cut off, together with the
 answer before it, as nothing says whether that one is whole.
@@ -52,7 +52,7 @@ _OF_RUN = (
 OF_ANSWER = (
     _added(
         "source",
-        "what the segment is to the answer; null: what stands between the others",
+        "the role of the segment for the answer, or null between the others",
         Source | None,
     ),
     _added("question", "the text that asks, cut"),
@@ -158,7 +158,7 @@ class Results:
         for key, value in {**self.made, "heads": self.heads}.items():
             if row.get(key, value) != value:
                 raise UsageError(
-                    f"{shown} has the {key} {row[key]!r}, and this run {value!r}",
+                    f"{shown} has the {key} {row[key]!r}, but this run {value!r}",
                     "give the same, or another file",
                 )
         if "error" not in row and ("page" in row) != (self.pages is not None):

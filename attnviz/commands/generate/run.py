@@ -134,7 +134,7 @@ Tell: TypeAlias = Callable[[NewToken], bool]
 
 
 def streamed(write: Callable[[Tell], object]) -> Iterator[NewToken]:
-    """The tokens that `write` tells of, each as soon as it is there.
+    """The tokens that `write` reports, each as soon as it is there.
 
     `write` runs in a thread of its own, which ends with this iterator. Allocating is slower there:
     for a whole answer, call `write` without.
@@ -495,7 +495,7 @@ def answering(
     how: How = "mean",
 ) -> Answering:
     """A prompt that is ready to be answered."""
-    choice = choice_of(model, heads, options.max_memory)  # before it sees images
+    choice = choice_of(model, heads, options.max_memory)  # before it reads images
     crossed, context, most = model.kind == "cross", model.tokenizer.context, writing.sampling.most
     # a new token that is the last one is not read itself
     most_read = context if crossed else context - 1
@@ -506,7 +506,7 @@ def answering(
     n = len(tokens)
     room = context if crossed else context - n
     if how == "max" and len(choice.heads) == 1:
-        raise UsageError(f"{option('reduce', how)} joins heads, and there is one", "leave it out")
+        raise UsageError(f"{option('reduce', how)} has no effect on a single head", "leave it out")
     target = None if writing.target is None else _ids_of(model, writing.target, options)
     short = room if target is None and most > room else None
     writing = replace(writing, sampling=replace(writing.sampling, most=min(most, room)))
@@ -530,7 +530,7 @@ def answering(
 def _as_read(
     model: "LoadedModel", prompt: Prompt, options: TextOptions
 ) -> "tuple[LoadedModel, Prompt, tuple[Token, ...], SeenText | None, See | None]":
-    """The tokens of a prompt; of one with images, as a view of the model sees them."""
+    """The tokens of a prompt; of one with images, as a view of the model reads them."""
     if not options.images:
         how = as_read(model.tokenizer, prompt.text, options)[1]
         tokens = encode(model.tokenizer, prompt.text, how)

@@ -93,7 +93,7 @@ BEGUN = 20  # letters of a segment, below its column of a picture
 
 
 def _begun(answer: Answer, column: KeyGroup) -> str:
-    """`13 the count was …`: a number that stands for a name, and what it is the number of."""
+    """`13 the count was …`: a number in place of a name, and the beginning of its text."""
     words = quoted(answer.capture, column) if column.name.isdigit() else ""
     short = words if len(words) <= BEGUN else words[:BEGUN].rsplit(" ", 1)[0] + " …"
     return f"{column.name} {short}".rstrip()

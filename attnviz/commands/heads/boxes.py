@@ -1,4 +1,4 @@
-"""Boxes in images: how much of each head's attention lies in the box that a word is about."""
+"""Boxes in images: the share of each head's attention in the box that a word is about."""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 ROUNDED = 1
-"""Pixels by which a rounded edge may lie outside of the image."""
+"""Pixels by which a rounded edge may be outside of the image."""
 MEASURES = ("mass", "on_image", "within", "entropy", "spatial_entropy", "sinks")
 """The measures of a row, in this order."""
 
@@ -54,7 +54,7 @@ MEASURES = ("mass", "on_image", "within", "entropy", "spatial_entropy", "sinks")
 class BoxRun:
     """A line that was run: its capture without patterns, and for each head the means of `MEASURES`.
 
-    `chance`: the share of the image's tokens that lie in the box. `alone`: the word itself was run,
+    `chance`: the share of the image's tokens in the box. `alone`: the word itself was run,
     as there was no text.
     """
 
@@ -103,7 +103,7 @@ class BoxReport:
 
     @property
     def chance(self) -> float:
-        """The mean share of an image's tokens that lie in its box."""
+        """The mean share of an image's tokens in its box."""
         return float(np.mean([run.chance for run in self.runs]))
 
     @cached_property
@@ -144,7 +144,7 @@ class BoxTask:
         measure = MeasureBoxes(prepared.empty, number, box, _queries(prepared, asked.query))
         if not measure.chance:
             raise InputError(
-                "the box lies where the model saw nothing", "give a place that was not cropped away"
+                "the box is where the model read nothing", "give a place that was not cropped away"
             )
         prepared.budget.check_patterns(heads, 0)
         prepared.run(heads, measure, measure.rows)
@@ -207,7 +207,7 @@ def _in_shares(box: Box, capture: Capture, number: int) -> Box:
 
 @dataclass
 class MeasureBoxes:
-    """Consumes the rows of one text, and measures how the rows of `queries` lie to a box.
+    """Consumes the rows of one text, and measures the weight of the rows of `queries` in a box.
 
     Those of the other tokens of text, or of only patches of an image, show which of it are sinks.
     """
@@ -291,14 +291,14 @@ def score_boxes(
 ABOUT = {
     "mass": "Weight in the box, of the whole row.",
     "on_image": "Weight on the image.",
-    "within": "The share of that which lies in the box.",
+    "within": "The share of that in the box.",
     "entropy": "Of the weights on the image, in nats.",
     "spatial_entropy": "Of the regions of the image with weights above the mean, in nats.",
     "sinks": "The share on the image that tokens take which nearly every word attends to.",
 }
 BOX_ROW = Fields[tuple[BoxReport, BoxScore]](
     "BoxRow",
-    "How a head's attention lies to the boxes that words are about; means over lines.",
+    "A head's attention in the boxes that words are about; means over lines.",
     (
         model_name(lambda row: row[0].model.name),
         *head_fields(lambda row: row[1].head),

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def circuits_of(model: "LoadedModel") -> Circuits:
     """The heads that copy the tokens that they attend to, and those that read each other.
 
-    Where positions turn queries and keys, only the composition through values is told.
+    Where positions turn queries and keys, only the composition through values is measured.
 
     Raises:
         UsageError: the model has no one residual stream.
@@ -137,7 +137,7 @@ CIRCUIT_ROW = Fields[CircuitRow](
             "Copying: the share of tokens that raise themselves most.",
             lambda row: measured(row.top),
         ),
-        Field("tokens", int | None, "Copying: how many tokens were looked at."),
+        Field("tokens", int | None, "Copying: the number of tokens that were tried."),
     ),
 )
 

@@ -74,8 +74,8 @@ ScoredBy: TypeAlias = Annotated[
     RetrievalScore,
     probe_option(
         "--retrieval-score",
-        help="attention: the head looks at the copied token. writes: it adds to this token's logit "
-        "from where it stands (LOCOS).",
+        help="attention: the head attends to the copied token. writes: it adds to this token's "
+        "logit from its place (LOCOS).",
     ),
 ]
 OfReceivers: TypeAlias = Annotated[

@@ -224,7 +224,7 @@ def _true_keys(prepared: Prepared, labelled: LabelledText) -> dict[int, set[int]
         unseen = [key for key in keys_of_query if key >= seen[query]]
         if unseen:
             raise InputError(
-                f"token {query} cannot attend to token {unseen[0]}, which stands after it",
+                f"token {query} cannot attend to token {unseen[0]}, which comes after it",
                 "name keys before their query",
             )
     return true
@@ -238,7 +238,7 @@ def _in_a_link(name: str, value: str | None) -> str:
 
 @dataclass
 class MeasureLabels:
-    """Consumes the rows of one text, and sees how much attention goes to the true keys.
+    """Consumes the rows of one text, and measures the attention to the true keys.
 
     `keys`: the true keys of each labelled query. `sums` holds, for each head, the sum over rows of
     the mass on true keys, and the number of rows whose strongest key is true.

@@ -100,7 +100,7 @@ def _sentences(
     ]
     if len(spans) < NEAR + LEAST:
         raise InputError(
-            f"the text has {amount(len(spans), 'sentence')}, and {NEAR + LEAST} are needed, as "
+            f"the text has {amount(len(spans), 'sentence')}, but {NEAR + LEAST} are needed, as "
             f"nearer ones than {NEAR} do not count",
             "give a longer text",
         )

@@ -33,14 +33,14 @@ RETRIEVES = 0.1
 MOST = 16
 """The number of strongest heads that are joined where an answer's rows are shown."""
 NAME = 2
-"""Tokens that stand before the needle's random ones, and at the end of the text."""
+"""Tokens before the needle's random ones, and at the end of the text."""
 
 
 @dataclass(frozen=True)
 class Needles:
     """The setting of a measure of retrieval.
 
-    A needle, a name with `length` random tokens, stands at each of `depths` (shares of the filler)
+    A needle, a name with `length` random tokens, is at each of `depths` (shares of the filler)
     in a filler of `filler` tokens; the text ends with the name again. `samples` are drawn anew for
     each depth, from `seed` on.
     """
@@ -202,7 +202,7 @@ def haystacks(model: "LoadedModel", needles: Needles) -> Iterator[Haystack]:
             )
 
 
-# Each head's share of copied tokens that it looks at, as rows and as a person reads it.
+# Each head's share of copied tokens that it attends to, as rows and as a person reads it.
 
 
 RETRIEVAL_ROW = Fields[tuple[Retrieval, Head, float]](
@@ -324,7 +324,7 @@ def heads_for_answers(model: "LoadedModel", max_memory: int | None = None) -> tu
         return model.card.retrieval
     measured = known(model) or _NOT_KEPT.get(cache.kept_in(model, KEPT))
     if measured is None and not not_measurable(model, FOR_ANSWERS):
-        with suppress(UsageError):  # an image has to stand beside every text
+        with suppress(UsageError):  # every text needs an image
             measured = measure_retrieval(model, FOR_ANSWERS, TextOptions(max_memory=max_memory))
             if keep(model, measured) is None:
                 _NOT_KEPT[cache.kept_in(model, KEPT)] = measured

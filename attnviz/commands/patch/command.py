@@ -58,7 +58,7 @@ OtherImages: TypeAlias = Annotated[
     g.text_option(
         "--from-image",
         metavar="FILE",
-        help="Take vectors from a run that sees this image in the place of --image. Without "
+        help="Take vectors from a run that reads this image in place of --image. Without "
         "--from, of the same text. Repeatable.",
     ),
 ]
@@ -163,7 +163,7 @@ def _from_source(call: Arguments) -> None:
     only(
         "from_image",
         lambda call: call.any_of("image"),
-        f"stands in the place of an {option('image')}",
+        f"replaces an {option('image')}",
         f"give one with {option('image')}",
     ),
     only(

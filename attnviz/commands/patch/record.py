@@ -62,7 +62,7 @@ class PatchReport(OfEffects[PatchEffect]):
     questions of their own. `varied`: the positions at which the pairs have several tokens.
     `receivers`: the ends of the paths that are patched, with the MLPs on them as `path_mlps` says;
     none: the vectors act on all that reads them. `fast`: changes are estimated to first order.
-    `against`: the lines of the pairs that no share is over, as their source lies on the other side
+    `against`: the lines of the pairs that no share is over, as their source is on the other side
     of the text than the mean of all.
     """
 
@@ -92,7 +92,7 @@ class PatchReport(OfEffects[PatchEffect]):
 
     @property
     def by_receiver(self) -> "Sequence[PatchReport]":
-        """A report for each receiver that a sender stands before."""
+        """A report for each receiver with a sender before it."""
         if not self.receivers:
             return [self]
         reports = [

@@ -37,7 +37,7 @@ from attnviz.records.rows import (
 
 @dataclass(frozen=True)
 class PatchRow(EffectRow):
-    """An effect with its tokens; None stands for those of which pairs have several."""
+    """An effect with its tokens; None for those of which pairs have several."""
 
     source_position: int | None = None
     token: str | None = None

@@ -64,7 +64,7 @@ class Patching:
 
     @property
     def by(self) -> Literal["source", "given"]:
-        """The source of vectors: a run beside the text's, or one that sees other images."""
+        """The source of vectors: a run beside the text's, or one with other images."""
         return "given" if self.images else "source"
 
 
@@ -252,20 +252,20 @@ GRAPH = 16
 
 
 def _check_senders(edits: Sequence[Edit], receivers: Sequence[Receiver], n: int) -> None:
-    """See that something stands before every receiver, in a text of n tokens.
+    """Check that every receiver has a sender before it, in a text of n tokens.
 
     Raises:
         UsageError: nothing does.
     """
     if LOGITS in receivers and n - 1 not in (edits[0].positions or ()):
         raise UsageError(
-            "the last token is not patched, and the logits after it read no other one directly",
+            "the logits directly read only the last token, which is not patched",
             f"patch it as well, as with {option('queries', '-1')}, or leave {option('to', LOGITS)} "
             "out",
         )
     for to in receivers:
         if not any(to.follows(edit.site) for edit in edits):
             raise UsageError(
-                f"nothing that is patched stands before {to}",
+                f"nothing that is patched comes before {to}",
                 f"name a later part with {option('to')}",
             )

@@ -156,7 +156,7 @@ def place_names(report: PatchReport, *, unicode: bool = True) -> dict[int, str]:
 
 
 def column_names(report: PatchReport, *, unicode: bool = True) -> list[str]:
-    """The names of what stands across a map that is not of heads."""
+    """The names of the columns of a map that is not of heads."""
     if not report.by_position:
         return ["MLP"]
     return list(place_names(report, unicode=unicode).values())
@@ -227,7 +227,7 @@ def _table(report: PatchReport, effects: Sequence[PatchEffect], display: Display
 
 
 def chance(report: PatchReport) -> str:
-    """The meaning of errors, and how many effects are told from chance."""
+    """The meaning of errors, and the number of effects that differ from chance."""
     what = "path" if report.receivers else "head" if report.kind == "head" else "part"
     effects = [each.p_holm for each in report.effects]
     return OVER_PAIRS + (tested(effects, what, report.lines or 1) or CHANCE)
@@ -278,7 +278,7 @@ def draw(report: PatchReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn
     panes[-1] = replace(panes[-1], bar="share")
     below = [ends_of(report), *([shares_of(report)] if len(panes) > 1 or report.against else [])]
     if len(panes) > 1 and any(np.isnan(pane.values).any() for pane in panes):
-        below.append("grey: no head or MLP that is patched and stands before the receiver")
+        below.append("grey: no head or MLP that is patched and comes before the receiver")
     if not report.lines:
         below.insert(0, f"source: “{beginning(report.source.text)}”")
     title = patching(report)

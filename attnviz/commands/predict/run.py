@@ -102,7 +102,7 @@ def predict_text(
 def _read(
     prepared: Prepared, reading: Reading, *, follow: bool
 ) -> "tuple[LastRead | None, FindRests | None]":
-    """The last position, and where heads rest; not with parts, which stand in evidence's place."""
+    """The last position, and where heads rest; not with parts, which replace evidence."""
     if reading.attribute:
         return read_last(prepared) if follow else None, None
     return read_with_rests(prepared, follow=follow)
@@ -115,7 +115,7 @@ def _of_classes(
     for each in ("each", "lens", "attribute", "answer"):
         if getattr(reading, each):
             raise UsageError(
-                f"{model.identity.name} reads images, and {option(each)} is for next tokens",
+                f"{model.identity.name} reads images, but {option(each)} is for next tokens",
                 "leave it out",
             )
     prepared = prepare(model, text, options)
@@ -146,12 +146,12 @@ def _with_masks(
     for each in ("each", "attribute", "answer"):
         if getattr(reading, each):
             raise UsageError(
-                f"{name} fills masks, and {option(each)} is for next tokens", "leave it out"
+                f"{name} fills masks, but {option(each)} is for next tokens", "leave it out"
             )
     prepared = prepare(model, text, options)
     masks = [position for position, id_ in enumerate(prepared.ids) if id_ == mask.id]
     if not masks:
-        raise InputError(f"{name} fills masks, and the text has none", f"write {mask.name}")
+        raise InputError(f"{name} fills masks, but the text has none", f"write {mask.name}")
     return prepared, masks
 
 

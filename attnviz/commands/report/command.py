@@ -95,7 +95,7 @@ def report(path: FilePath, *, against: Earlier = None) -> Evaluation:
         found = replace(found, against=(old := read_results(path_of("against", against))))
         if old.settings != found.settings:
             raise InputError(
-                f"{found.path!r} was made with {found.settings!r}, and {old.path!r} with "
+                f"{found.path!r} was made with {found.settings!r}, but {old.path!r} with "
                 f"{old.settings!r}",
                 "compare results of the same settings",
             )

@@ -254,7 +254,7 @@ class ResultsReport:
     def pairs(self) -> Mapping[int, ReportedQuestion]:
         """By line: the same question in the earlier file, which has its id.
 
-        Without an id, or where one of the files repeats it, it also stands on the same line.
+        Without an id, or where one of the files repeats it, it is also on the same line.
         """
         if self.against is None:
             return {}

@@ -121,7 +121,7 @@ class _File:
             raise InputError(f"{self.path!r} is not a results file: over 1,000 rows fail", HINT)
 
     def rows(self) -> Iterator[_ResultRow]:
-        """The rows; of damaged ones only those that stand behind another."""
+        """The rows; of damaged ones only those that come after another."""
         last: int | None = None
         nothing = Stdin(None, is_terminal=False)
         for number, text in read_lines(None, Path(self.path), nothing, hint=HINT):
@@ -147,7 +147,7 @@ class _File:
             if content[what] != first:
                 raise InputError(
                     f"{self.path!r} has {first!r} in row {self.since} and {content[what]!r} in row "
-                    f"{number}, and a report is of one {what.removesuffix('s')}",
+                    f"{number}, but a report is of one {what.removesuffix('s')}",
                     f"report each by itself; {option('against')} compares two files",
                 )
 
@@ -156,7 +156,7 @@ def _checked(text: str | InputError, number: int) -> JsonObject:
     """A row with the fields that are needed of it.
 
     Raises:
-        _DamagedRow: it has others; the message goes on after the number of the row.
+        _DamagedRow: it has others; the message continues after the number of the row.
     """
     try:
         written = json_of(text, HINT) if isinstance(text, str) else text
@@ -215,7 +215,7 @@ class _Answer:
         return self.first.content or {}
 
     def add(self, row: _ResultRow) -> None:
-        """Add a row, and see that it goes on where the one before it ended."""
+        """Add a row, and check that it begins where the one before it ended."""
         content = row.content
         if content is None or content.get("id") != self.content.get("id"):
             self.whole = False

@@ -214,7 +214,7 @@ class Evaluation(Result[ResultsReport]):
         return "".join(map(str, self.pieces("html")))
 
     def save(self, path: FilePath, **look: Any) -> None:
-        """Write it to a file, whose links to answers' pages hold where it lies.
+        """Write it to a file, whose links to answers' pages are from its own place.
 
         Args:
             path: its suffix decides: html, the page; json, jsonl, csv or tsv; txt, the table.

@@ -117,7 +117,7 @@ MaxBad: TypeAlias = Annotated[
 
 
 def _carried_out(planned: tuple[ScanPlan, HowRun], options: Mapping[str, Any]) -> ScanAtlas:
-    """The scan's result; the command line may count a part of it, and shows how it goes on."""
+    """The scan's result; the command line may count a part of it, and shows its progress."""
     plan, how = planned
     run_scan(plan, how, Watcher())
     return read_scan(path_of("output", options["output"]))
@@ -149,7 +149,7 @@ def scan(
 ) -> tuple[ScanPlan, HowRun]:
     """Measure every head over a corpus; see docs/scan.md.
 
-    Scanning into the same folder again goes on where it stopped. A script needs
+    Scanning into the same folder again continues where it stopped. A script needs
     `if __name__ == "__main__":`, as workers are processes that import it.
 
     >>> with open("words.txt", "w") as file:
@@ -200,7 +200,7 @@ def _model(model: AnyModel | Source, source: Source) -> "tuple[Source, LoadedMod
 def estimate_scan(*corpus: FilePath, output: FilePath, **options: Any) -> Estimated:
     """About what `attnviz.scan` would take with the same arguments; nothing is written.
 
-    A few windows that lie all over the corpus are run. What the folder has counted already is left
+    A few windows from all over the corpus are run. What the folder has counted already is left
     out.
 
     >>> with open("words.txt", "w") as file:
@@ -286,7 +286,7 @@ def command_line(
 ) -> None:
     """Measure every head over a corpus, and keep examples of what it attends to.
 
-    Scanning into the same folder again goes on where it stopped. attnviz atlas shows the result.
+    Scanning into the same folder again continues where it stopped. attnviz atlas shows the result.
     """
     import_parquet()
     if dry_run:
@@ -328,7 +328,7 @@ def _show_estimate(
     session.refuse("shard", "merge", wrong=f"does nothing for {option('dry_run', True)}")
     if "-" in (corpus or ()):
         raise UsageError(
-            f"{option('dry_run', True)} writes nothing, and standard input would be kept in a file",
+            f"{option('dry_run', True)} writes nothing, but standard input would be kept in a file",
             "name files",
         )
     paths, folder = _places(session, corpus, output)

@@ -86,7 +86,7 @@ def run_batches(
 ) -> Iterator[tuple[Sequence[Window], R]]:
     """Batches of windows, with up to `most` tokens each, and the results of their runs.
 
-    The windows of a batch that cannot be run are run one by one; `failed` is told of a window that
+    The windows of a batch that cannot be run are run one by one; `failed` gets a window that
     cannot be run by itself, and why.
     """
     waiting = [*batches(windows, most)][::-1]
@@ -222,7 +222,7 @@ class Counter:
     def _keep(
         self, windows: list[Window], values: FloatArray64, largest: FloatArray64, last: int | None
     ) -> None:
-        """Add windows to the record; `last`: a document that goes on, which waits till it ends."""
+        """Add windows to the record; `last`: an unfinished document, which waits till it ends."""
         documents = np.array([window.document for window in windows])
         rows = np.array([rows_of(window.ids, causal=self._model.causal) for window in windows])
         own = DocumentSums(documents, values, rows)

@@ -1,4 +1,4 @@
-"""About what a scan will take: a few windows that lie all over its corpus are run.
+"""The time and memory of a scan, estimated: a few windows from all over its corpus are run.
 
 shards that are left ─► survey: lengths, pieces of text ─► a trial of the pieces ─► estimate
 """

@@ -197,7 +197,7 @@ def _work(parent: Connection, job: Job, number: int) -> None:
         parent.send(error)
     except (EOFError, BrokenPipeError):  # the parent has gone
         return
-    except Exception:  # a bug, which the parent tells
+    except Exception:  # a bug, which the parent reports
         parent.send(traceback.format_exc())
     finally:
         os._exit(0)  # libraries whose threads still run abort a process that ends by itself

@@ -177,7 +177,7 @@ class Shortlist(LinkKeeper):
 
     def begin(self, shard: int) -> None:
         """Begin another shard; what earlier ones have chosen stays the bar."""
-        if shard in self._shards:  # it is counted anew: its windows must not stand there twice
+        if shard in self._shards:  # it is counted anew: its windows must not be there twice
             self._chosen, self._shards = empty_record(self._heads), set()
         self._shards.add(shard)
         self._shard = shard
@@ -292,7 +292,7 @@ def links_of_bytes(
 
 
 def _check(arrays: Mapping[str, Any], windows: Mapping[int, SeenWindow]) -> None:
-    """See that the arrays of a file belong together, and that links lie in their windows.
+    """Check that the arrays of a file belong together, and that links are in their windows.
 
     Raises:
         ValueError: they do not.

@@ -40,7 +40,7 @@ ENOUGH = 1000
 
 
 class Watcher:
-    """Is told how a scan goes on; this one keeps it to itself."""
+    """Gets the progress of a scan; this one shows nothing."""
 
     def expect(self, estimate: Estimated) -> None:
         """Tell what the remaining shards will take, before they are counted."""

@@ -103,7 +103,7 @@ LEAST_BAR = 8
 
 
 class Watching(Watcher):
-    """Shows on a terminal how a scan goes on."""
+    """Shows the progress of a scan on a terminal."""
 
     def __init__(self, session: Session, bar: "Progress") -> None:
         self._session, self._bar, self._phase = session, bar, Phase()
@@ -150,7 +150,7 @@ class Watching(Watcher):
         """Tell what an interruption leaves."""
         if self._phase.what == "shards":
             counted = f"{self._phase.done:,} of {amount(self._phase.tasks, 'shard')} are counted"
-            self._session.note(f"{counted}; the same command goes on from there")
+            self._session.note(f"{counted}; the same command continues from there")
 
     def _draw(self) -> None:
         """A bar that moves to and fro until there is a share that it can show."""

@@ -72,7 +72,7 @@ class Worker:
         self._model = job.model or load_model(job.source)
         if self._model.kind not in ("self", "encoder"):
             raise UsageError(
-                f"a scan is of texts, and this attention of {self._model.identity.name} is of two",
+                f"a scan is of texts, but this attention of {self._model.identity.name} is of two",
                 f"give {option('kind', 'encoder')}, or another model",
             )
         identity, chosen = self._model.identity, job.request.heads
@@ -303,7 +303,7 @@ class Worker:
                     yield document, window
 
 
-# What the links of chosen windows tell.
+# The statistics of the links of chosen windows.
 
 
 TOKENS = 50

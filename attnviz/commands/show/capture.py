@@ -300,8 +300,8 @@ def from_attention(
         axes: those of each array in another order, a letter for each of layers, batch, heads,
             queries and keys: `"qhk"`, `"bqhk"`, `"hlqk"`.
         index: which one of a batch of several texts.
-        model: what is to stand in titles.
-        causal: whether a query sees only itself and earlier tokens; None: where no weight says
+        model: the name for titles.
+        causal: whether a query attends to itself and earlier tokens; None: where no weight says
             otherwise.
         image: a file, an array (height, width, 3) of bytes, or an image of pillow, which the tokens
             that read `image_token` stand for, row by row.

@@ -306,11 +306,11 @@ OUTPUTS: tuple[Output, ...] = (
         refuses=_NO_CHOICE,
     ),
 )
-"""The table. Without a named view, the first row of a format stands for it."""
+"""The table. Without a named view, the first row of a format is used."""
 
 
 def over_images(request: OutputRequest) -> OutputRequest:
-    """The request of a text with images, of which a picture shows the image unless told not to."""
+    """The request of a text with images, of which a picture shows the image by default."""
     asked, view = request.transforms, request.look.view
     drawn = ("txt", *PICTURES) if asked.relative is not None else PICTURES
     if view or request.format not in drawn or any(getattr(asked, name) for name in MEASURED):

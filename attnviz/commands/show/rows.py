@@ -181,8 +181,8 @@ def _rows_of(
 ) -> str:
     """One row per link: where it is, its query, its key, its weight, and the tokens' exact texts.
 
-    What stands beside a weight is made once for each token and not for each link, so that a
-    million rows take about a second. `beside`: what stands beside the weights of a query.
+    The fields beside a weight are made once for each token and not for each link, so that a
+    million rows take about a second. `beside`: the fields beside the weights of a query.
     """
     json = form == "jsonl"
     gap = ", " if json else SEPARATORS[form]
@@ -265,7 +265,7 @@ def _gate_columns(exhibit: Exhibit, links: Sequence[Links]) -> dict[str, NDArray
 
 
 def _places(values: tuple[int | str, ...]) -> NDArray[Any]:
-    """Numbers as numbers; where a reduction stands among them, objects."""
+    """Numbers as numbers; where a reduction is among them, objects."""
     whole = all(isinstance(value, int) for value in values)
     return np.array(values, dtype=np.int64 if whole else object)
 
@@ -433,7 +433,7 @@ JSON = JsonOutput((LINKS, SCORES, CONTRIBUTIONS, IMPLICIT, ERRORS), (SHOW,), row
 def json_chunks(exhibit: Exhibit, request: "OutputRequest") -> Iterator[str]:
     """An exhibit as one JSON object, some rows at a time, ended by a newline.
 
-    With a line number the object stands on one line of its own; without it, it is spread over lines
+    With a line number the object is on one line of its own; without it, it is spread over lines
     for a person to read.
     """
     line = request.line

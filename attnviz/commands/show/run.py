@@ -210,7 +210,7 @@ def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:
     """The query rows that have to be recorded; None for all.
 
     Merged tokens have other positions, a layer's rollout takes every row of the one before, and
-    rests are told by all rows.
+    rests are found from all rows.
     """
     some = show.needs.one_query or show.filters.queries
     asked = show.transforms
@@ -219,7 +219,7 @@ def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:
     tokens = prepared.empty.query_tokens
     rows = queries_of(tokens, show.filters, one_query=show.needs.one_query)
     if not (prepared.empty.images and (show.needs.text or show.legible)):
-        return rows  # with images all rows of text are needed, as they tell sinks
+        return rows  # with images all rows of text are needed, as they show sinks
     return tuple(i for i, token in enumerate(tokens) if token.image is None or i in rows)
 
 
@@ -233,7 +233,7 @@ def _with_norms(prepared: Prepared, captured: Capture, show: Show) -> Capture:
 
 
 def _sets_rests_apart(captured: Capture, show: Show) -> bool:
-    """Whether a table tells where each head rests: of a model whose heads have no names."""
+    """Whether a table shows where each head rests: of a model whose heads have no names."""
     values = show.transforms.scores or show.transforms.contribution
     return show.needs.links is not None and not (captured.named_heads or values)
 

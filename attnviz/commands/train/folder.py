@@ -136,7 +136,7 @@ def check_folder(folder: Path, *, resume: bool) -> None:
     another = f"choose another folder with {option('output')}"
     if begun and (folder / CARD).is_file() and not (folder / STATE).is_file():
         raise UsageError(
-            f"the training in {shown} has lost its {STATE}, and cannot be taken further", another
+            f"the training in {shown} has lost its {STATE}, so it cannot be continued", another
         )
     if resume and not begun:
         hint = f"leave {option('resume')} out to begin one"
@@ -246,7 +246,7 @@ class OwnTraining:
             return f"interrupted before the first step; nothing was trained yet in {folder}"
         resume, points = option("resume"), points_of(folder)
         if not points:
-            return f"interrupted at step {step}, before any loss was measured; {resume} goes on"
+            return f"interrupted at step {step}, before any loss was measured; {resume} continues"
         best = min(points, key=lambda point: point.held_out)
         at, last, loss = best.progress.step, points[-1].progress.step, best.held_out
         about = (
@@ -255,7 +255,7 @@ class OwnTraining:
         with self.writing():
             self._write_card(folder, about, loss)
         kept = f"{folder} keeps the model of step {at}, held-out loss {loss:.3f} bits per byte"
-        return f"interrupted at step {step}; {kept}; {resume} goes on from step {last}"
+        return f"interrupted at step {step}; {kept}; {resume} continues from step {last}"
 
     def _write_card(
         self,

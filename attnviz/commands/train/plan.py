@@ -211,7 +211,7 @@ def check_plan(plan: Plan) -> None:
     needed, room = 2 * (4 * weights + batch), int(SHARE * free_bytes())
     if needed > room:
         raise UsageError(
-            f"this training needs about {written(needed)} of memory, and {written(room)} are free",
+            f"this training needs about {written(needed)} of memory, but {written(room)} are free",
             f"choose a smaller model, or a smaller {option('batch')}",
         )
 

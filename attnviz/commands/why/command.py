@@ -244,7 +244,7 @@ def _roles_apart(call: Arguments) -> None:
     """See that roles are told apart only where tokens are."""
     if call.any_of("roles segments") and call["group"] == "layer":
         raise IdleOption(
-            f"{option('group', 'layer')} has no tokens to tell apart",
+            f"{option('group', 'layer')} has no tokens to distinguish",
             f"leave {option('roles')} and {option('segments')} out",
         )
 

@@ -44,7 +44,7 @@ from attnviz.records.why import (
 
 
 def part_fields(of: Callable[[Any], Part | None], prefix: str = "") -> tuple[Field[Any], ...]:
-    """The kind of a part; null where it stands for all others."""
+    """The kind of a part; null where it is all others."""
     source = "The position of the token that it is from."
     null = PartKind | None if prefix else PartKind
     return (
@@ -167,7 +167,7 @@ SHARE = Fields[tuple[Part, float]](
 )
 PAIR_OBJECT = Fields[Pair](
     "PairObject",
-    "A part at the query and a part at the key; null stands for all others.",
+    "A part at the query and a part at the key; null means all others.",
     (Field("query", (PART, NoneType)), Field("key", (PART, NoneType)), Field("value", float)),
 )
 NODE: Fields[Node] = Fields(

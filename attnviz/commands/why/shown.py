@@ -71,7 +71,7 @@ def removed(why: Why, removal: Removal, names: Sequence[str]) -> str:
         f"sum, {removal.fixed:+.3f} computed with norms held fixed"
     )
     if removal.free is None or removal.weight is None:
-        return f"{effect}; no norm stands before this head's attention that could be recomputed"
+        return f"{effect}; no norm before this head's attention could be recomputed"
     return (
         f"{effect}, {removal.free:+.3f} with norms recomputed (weight "
         f"{why.row.weights[why.key]:.2f} to {removal.weight:.2f})"
@@ -260,7 +260,7 @@ def _table(figure: "Figure", why: Why, names: Sequence[str], cmap: str) -> "Axes
 class Edge:
     """A line of the circuit from (token, layer) to (token, layer), and its label.
 
-    `at`: where on the line the label stands. `weight`: it is a weight of the head itself, and no
+    `at`: the place of the label on the line. `weight`: it is a weight of the head itself, and no
     part of the contrast.
     """
 

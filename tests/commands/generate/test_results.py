@@ -53,7 +53,7 @@ def test_a_file_has_the_rows_of_each_answer_and_why_a_line_has_none(
 ) -> None:
     ended = answer(run, questions, "--check")
     assert ended.status is ExitStatus.INPUT
-    assert "line 3: --check deletes segments before the last one, and there are none" in ended.err
+    assert "line 3: --check deletes segments before the last one, but there are none" in ended.err
     assert "results.jsonl has 3 answers, and none for lines 3, 4, 6" in ended.err
     rows = rows_in(questions.with_name("results.jsonl").read_text())
     assert {row["line"] for row in rows if "error" not in row} == {1, 2, 5}
@@ -371,10 +371,10 @@ def test_an_id_that_repeats_is_named(run: Run, questions: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["-o", "r.jsonl"], "--resume goes on with the lines of a file of rows"),
-        (["--lines"], "--resume goes on with the lines of a file of rows"),
-        (["--lines", "-o", "r.csv"], "--resume goes on with the lines of a file of rows"),
-        (["--lines", "-o", "r-{line}.jsonl"], "--resume goes on with the lines of a file of rows"),
+        (["-o", "r.jsonl"], "--resume continues the lines of a file of rows"),
+        (["--lines"], "--resume continues the lines of a file of rows"),
+        (["--lines", "-o", "r.csv"], "--resume continues the lines of a file of rows"),
+        (["--lines", "-o", "r-{line}.jsonl"], "--resume continues the lines of a file of rows"),
         (["--lines", "-o", "r.jsonl", "--square"], "--square does nothing for --resume"),
         (["--lines", "-o", "r.jsonl", "--check-method", "curve"], "an answer has no rows"),
         (["--lines", "-o", "r.jsonl", "--rows", "word"], "a row of a results file is a sentence"),

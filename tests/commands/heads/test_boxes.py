@@ -229,7 +229,7 @@ def test_an_edge_may_be_rounded_up(folder: Path, image: Path) -> None:
 
 def test_a_box_that_was_cropped_away_is_told(folder: Path) -> None:
     wide = np.zeros((100, 400, 3), np.uint8)
-    with pytest.raises(InputError, match="where the model saw nothing"):
+    with pytest.raises(InputError, match="where the model read nothing"):
         attnviz.heads("ab", folder, image=wide, boxes=[{"query": "b", "box": [0, 0, 50, 90]}])
 
 

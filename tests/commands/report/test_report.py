@@ -461,7 +461,7 @@ def test_another_model_is_compared_and_other_settings_are_not(file: Path, tmp_pa
     found = attnviz.report(new, against=other)
     assert found.notes == ("the models differ: builtin 8c6242cd678a12b7, and gpt2 12 before",)
     other = written(tmp_path / "old.jsonl", answer(1, settings="--check --hops 2"))
-    with pytest.raises(InputError, match=r"'--check', and .* with '--check --hops 2'"):
+    with pytest.raises(InputError, match=r"'--check', but .* with '--check --hops 2'"):
         attnviz.report(new, against=other)
 
 
