@@ -80,7 +80,7 @@ class Store:
                 system.mv(partial, self.url(name))
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file; None where there is none."""
+        """Read the content of a file; None where there is none."""
         with self._one_sentence(InputError, name):
             try:
                 if self.remote:
@@ -114,7 +114,7 @@ class Store:
         return {"bytes": size, "blake2b": digest.hexdigest()}
 
     def open(self, name: str) -> BinaryIO:
-        """A file, to be read in parts."""
+        """Open a file, to be read in parts."""
         if self.remote:
             return cast("BinaryIO", self._system.open(self.url(name), "rb"))
         path = Path(self.where) / name
@@ -424,7 +424,7 @@ def _difference(name: str, old: object, new: object) -> str:
 
 
 def read_manifest(store: Store) -> Mapping[str, Any]:
-    """The manifest of a scan.
+    """Read the manifest of a scan.
 
     Raises:
         InputError: the folder holds none, or a damaged one, or that of another version.

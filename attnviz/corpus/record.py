@@ -238,7 +238,7 @@ def means_over_tokens(record: Record, head: int) -> dict[str, tuple[float | None
 
 
 def estimate(record: Record, head: int, metric: int) -> Estimate:
-    """The mean of a metric over documents, with its standard error where there are several."""
+    """Estimate the mean of a metric over documents, with its standard error for several."""
     n, total = int(record.counts[head, metric]), float(record.totals[head, metric])
     if not n:
         return Estimate(nan, None)
@@ -352,7 +352,7 @@ def archive(
 
 
 def record_of_bytes(data: bytes, shard: int | None = None) -> Record:
-    """The record that a file holds.
+    """Read the record that a file holds.
 
     Raises:
         ValueError: it holds none, or that of another shard than this one.

@@ -130,10 +130,10 @@ class HeadAtlas:
 class Atlas:
     """The scores of every head, as `heads.parquet` has them; `model` is its name.
 
-    `rows`: beside the columns, `mean_over`: what the scores are averaged over.
+    `rows`: beside the columns, `mean_over`: the items that scores are averaged over.
     `manifest`: that of the scan; `identity`: the model as it was loaded; `folder`: where the
     tables are, as it was named; `made`: how the scan was made, as every result of it carries it.
-    `total`: what is counted, where the scan is not finished; then the rows have `partial`.
+    `total`: the counted part, where the scan is not finished; then the rows have `partial`.
     """
 
     model: str
@@ -216,7 +216,7 @@ def _scores() -> Iterator[Field[Row]]:
 
 
 PLACE = (_item("layer", int, LAYER), _item("head", int, HEAD))
-OVER = "What the scores are averaged over."
+OVER = "The items that the scores are averaged over."
 COUNTED = tuple(_item(name, int) for name in ("documents", "windows", "tokens"))
 
 
@@ -392,7 +392,7 @@ def _values(column: Any) -> Sequence[Any]:
 
 
 def read_table(folder: str, table: str, head: Head | None = None) -> list[dict[str, Any]]:
-    """The rows of a table, or those of one head."""
+    """Read the rows of a table, or those of one head."""
     import_parquet()
     import pyarrow as pa
     import pyarrow.parquet as pq

@@ -312,7 +312,7 @@ TIMEOUT = 10  # seconds
 
 
 def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Path:
-    """The local folder of a hub model; one that is complete in the cache needs no request."""
+    """Fetch the local folder of a hub model; one that is complete in the cache needs no request."""
     folder = cached(name, revision)
     if folder is not None:
         return folder
@@ -363,7 +363,7 @@ def cached_names() -> list[str]:
 
 
 def fetch_config(name: str, revision: str | None, *, offline: bool) -> Path:
-    """The folder in the cache that holds a hub model's config.json, and perhaps nothing else."""
+    """Fetch a hub model's config.json to the cache, and return its folder, perhaps of it only."""
     import huggingface_hub as hub
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 

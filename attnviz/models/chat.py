@@ -60,7 +60,7 @@ class Rendered:
 
 
 def read_template(folder: Path, chat: Chat) -> ChatTemplate | None:
-    """The template that transformers takes for a chat, if the model's folder has one."""
+    """Read the template that transformers takes for a chat, if the model's folder has one."""
     files = [path for path in (folder / FILE, *(folder / OTHERS).glob("*.jinja")) if path.is_file()]
     if not files and not tokenizer_settings(folder).get("chat_template"):
         return None
@@ -235,7 +235,7 @@ def _object_around(text: str, texts: Sequence[Slice], within: Slice) -> Slice:
 def _render(
     template: ChatTemplate, chat: Chat, marked: Sequence[Collection[ChatPart]]
 ) -> list[str]:
-    """The chat once with marks around each of these collections of its parts."""
+    """Render the chat once with marks around each of these collections of its parts."""
     request = {
         "template": template.source,
         "variables": {"add_generation_prompt": True, **template.variables, **chat.variables},

@@ -458,7 +458,7 @@ class LoadedModel(ABC):
         raise self._refusal("write")
 
     def read_target(self, text: str) -> tuple[Token, ...]:
-        """The tokens of a target text, without special ones."""
+        """Read the tokens of a target text, without special ones."""
         self.require("write")
         return self.tokenizer.encode(text, bos=False, special=False)
 

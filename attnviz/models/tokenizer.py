@@ -58,12 +58,16 @@ WORD_MARKS = ("Ġ", "▁")  # a bare space, as byte-level and SentencePiece voca
 class TextTokenizer:
     """A tokenizer, and the input that its model takes.
 
-    `bos_id`: the beginning token that may come before a text. `vocab_size`: how many
-    tokens the model knows. `context`: the largest number of tokens that it takes, BOS
-    included. `bos`: whether the model was trained with a BOS in front. `adds_special`: the
-    tokenizer itself puts special tokens around a text ([CLS] … [SEP]). `folder`: where it is from.
-    `differs`: why a text may have other tokens in transformers. `types`: it gives the model which
-    text of a pair each token is of, as the tokenizer of transformers does.
+    Attributes:
+        bos_id: the beginning token that may come before a text.
+        vocab_size: the number of tokens that the model knows.
+        context: the largest number of tokens that it takes, BOS included.
+        bos: whether the model was trained with a BOS in front.
+        adds_special: whether it puts special tokens around a text by itself ([CLS] … [SEP]).
+        folder: the folder that it is from.
+        differs: the reason why a text may have other tokens in transformers.
+        types: whether it gives the model the number of each token's text in a pair, as the
+            tokenizer of transformers does.
     """
 
     backend: Tokenizer
@@ -282,7 +286,7 @@ class TextTokenizer:
 def read_folder(
     folder: Path, name: str, kind: Kind | ShownKind | None = None, *, as_saved: bool = False
 ) -> tuple[ModelSizes, ModelCard, TextTokenizer]:
-    """A model's folder without its weights; `as_saved`: as in `load_tokenizer`."""
+    """Read a model's folder without its weights; `as_saved`: as in `load_tokenizer`."""
     sizes = folder_sizes(folder, kind)
     if sizes.reads != "text" and not sizes.vocab_size:
         return sizes, read_card(folder, name, sizes.heads_per_layer), without_tokens(folder)
@@ -299,7 +303,7 @@ def without_tokens(folder: Path) -> TextTokenizer:
 def load_tokenizer(
     folder: Path, sizes: ModelSizes, bos: bool, *, as_saved: bool = False
 ) -> TextTokenizer:
-    """The tokenizer of a model folder; `bos`: whether the model was trained with one.
+    """Load the tokenizer of a model folder; `bos`: whether the model was trained with one.
 
     `as_saved`: take tokenizer.json as it is, where transformers may put it together anew.
     """

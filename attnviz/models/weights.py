@@ -28,7 +28,7 @@ the output is checked."""
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The tensors of model.safetensors, or of its several files, by name."""
+    """Read the tensors of model.safetensors, or of its several files, by name."""
     tensors: dict[str, Tensor] = {}
     try:
         for path in weight_files(folder):

@@ -374,7 +374,7 @@ CARD = "card.json"
 
 
 def read_card(folder: Path, name: str, heads_per_layer: Sequence[int] | None) -> ModelCard:
-    """The card of a model folder; an empty one where the folder has no card of this program.
+    """Read the card of a model folder; an empty one where the folder has no card of this program.
 
     `heads_per_layer`: None for another attention of the model than that whose heads it names.
     """

@@ -74,7 +74,7 @@ ROOM = 1 << 20
 
 
 def read_object(path: Path, *, most: int = MOST_ITEMS) -> dict[str, Any]:
-    """The object in a JSON file, of at most `most` entries at all depths.
+    """Read the object in a JSON file, of at most `most` entries at all depths.
 
     Whoever uses a number checks it: many size nothing, and may be anything. A tokenizer without a
     limit has the `model_max_length` 1e30 written as an integer, a Mamba's `time_step_limit` is
@@ -100,7 +100,7 @@ def read_object(path: Path, *, most: int = MOST_ITEMS) -> dict[str, Any]:
 
 
 def read_bytes(path: Path, largest: int) -> bytes:
-    """The content of a file.
+    """Read the content of a file.
 
     Raises:
         ValueError: it is larger than this; no more is read, as a device may have no end.
@@ -139,7 +139,7 @@ def _count(value: object, depth: int) -> int:
 
 
 def cut(text: object, most: int = QUOTED) -> str:
-    """A foreign text, or what an error says, in one line of at most 80 characters."""
+    """Cut a foreign text, or what an error says, in one line of at most 80 characters."""
     line = " ".join(str(text).split()).rstrip(".")
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
@@ -292,7 +292,7 @@ def is_folder(path: Path) -> bool:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The folder's config.json, unchanged."""
+    """Read the folder's config.json, unchanged."""
     if not is_folder(folder):
         raise _no_folder(folder)
     path = folder / CONFIG
@@ -350,7 +350,7 @@ def _no_config(folder: Path) -> ModelError:
 
 
 def read_words(folder: Path) -> frozenset[str]:
-    """The words of the folder's words.txt; none where it has no such file."""
+    """Read the words of the folder's words.txt; none where it has no such file."""
     path = folder / WORDS
     try:
         content = read_bytes(path, LARGEST_OBJECT) if path.is_file() else b""

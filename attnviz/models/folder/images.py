@@ -31,7 +31,7 @@ ELSEWHERE = ("auto_map", "name_or_path", "chat_template", "tokenizer", "video_pr
 
 
 def read_processor(folder: Path, *, alone: bool = False) -> Any:
-    """The processor of a folder: it makes images to tensors, and their places to tokens.
+    """Read the processor of a folder: it makes images to tensors, and their places to tokens.
 
     `alone`: that of images, for a model that reads no text.
 

@@ -29,7 +29,7 @@ MOST_COMPUTED = 1 << 25
 
 
 def read_extractor(folder: Path) -> Any:
-    """The feature extractor of a folder: it makes the samples of a sound to what a model reads.
+    """Read the feature extractor of a folder, which makes the samples of a sound to inputs.
 
     Raises:
         ModelError: the folder has no settings of one, or ones that transformers does not take.
