@@ -50,9 +50,9 @@ FIGURE = Fields[Figure](
         Field("behaviour", str),
         Field("measure", str),
         Field("value", float),
-        Field("bar", float | None, "What it had to reach."),
+        Field("bar", float | None, "The value that it had to reach."),
         Field("n", int, "How many cases it is over."),
-        Field("texts", str, "What the cases are from.", lambda f: f.texts or "held-out texts"),
+        Field("texts", str, "The source of the cases.", lambda f: f.texts or "held-out texts"),
     ),
 )
 AROUND = Fields[ReadHead](
@@ -117,7 +117,7 @@ def listed(known: Sequence[ModelFacts], width: int) -> Iterator[RenderableType]:
 
 
 def render_card(facts: ModelFacts, card: ModelCard, width: int) -> Iterator[RenderableType]:
-    """One model's sizes, its named heads, and its figures."""
+    """Render one model's sizes, its named heads, and its figures."""
     heads = f"{amount(facts.layers, 'layer')} × {amount(facts.heads_per_layer, 'head')}"
     tokens = None if facts.context is None else f"{facts.context:,} tokens"
     match facts.reads:

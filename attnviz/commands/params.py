@@ -31,7 +31,7 @@ MATRIX = Fields[Matrix](
         Field("name", str),
         Field("part", ModelPart),
         Field("shape", list[int], "Of one copy: (d_in, d_out) for the matrices of attention."),
-        Field("per", Per, "What each has one copy of it."),
+        Field("per", Per, "The unit with one copy of it."),
         Field("each", int, "The parameters of one copy."),
         Field("copies", int, "How many copies the model has."),
         Field("total", int, "The parameters of all copies."),
@@ -125,7 +125,7 @@ SUMS = Column(""), Column("", right=True), Column("", wraps=True, style="dim")
 
 
 def render(count: ParameterCount, width: int) -> Iterator[RenderableType]:
-    """The matrices with their total, and the sums of the attention weights."""
+    """Render the matrices with their total, and the sums of the attention weights."""
     yield from folded(Text(f"{count.name}: {count.total:,} parameters", "bold"), width)
     yield from folded(Text(", ".join(_facts(count)), "dim"), width)
     yield Text()

@@ -64,7 +64,7 @@ REPLACED: tuple[Field[Any], ...] = (
         Field(
             "replacement",
             Replacement | None,
-            "What replaces outputs; null where links are cut.",
+            "The replacement of outputs; null where links are cut.",
             lambda report: None if report.cut else report.replacement,
         ),
         Field(
@@ -106,7 +106,7 @@ MEASURED: tuple[Field[EffectRow], ...] = (
         Field("tokens", int, "How many tokens were measured."),
         TEXTS,
         unit(at("measure")),
-        Field("before", float, "What is measured, with the parts.", at("baseline")),
+        Field("before", float, "The measured value, with the parts.", at("baseline")),
     ),
     Field(
         "after",

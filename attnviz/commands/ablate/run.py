@@ -318,7 +318,7 @@ MOST_LINKS = 500_000
 
 
 def find_links(empty: Capture, cut: LinkNames, heads: int) -> list[tuple[int, int]]:
-    """The (query, key) pairs that names of links stand for, as far as the model has them.
+    """Find the (query, key) pairs that names of links stand for, as far as the model has them.
 
     A row that `*` or a segment names keeps its links where, renormalised, it would have none left.
     `heads`: how many heads lose them, in all runs.

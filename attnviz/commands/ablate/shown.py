@@ -146,7 +146,7 @@ def _heading(report: AblationReport, display: Display) -> Iterator[Text]:
 
 
 def render(report: AblationReport, display: Display, top: int) -> Iterator[RenderableType]:
-    """All parts as a grid, and a table of the `top` strongest effects."""
+    """Render all parts as a grid, and a table of the `top` strongest effects."""
     yield from _heading(report, display)
     values, names = by_part((each.parts[0], each.change.mean) for each in report.effects)
     layers = [f"L{layer}" for layer in range(len(values))]
@@ -176,7 +176,7 @@ def render(report: AblationReport, display: Display, top: int) -> Iterator[Rende
 
 
 def render_together(both: BeforeAfter, display: Display) -> Iterator[RenderableType]:
-    """The next tokens with the parts and without them, side by side."""
+    """Render the next tokens with the parts and without them, side by side."""
     report = both.report
     yield from _heading(report, display)
     yield from folded(Text(_effect_together(both), "bold"), display.width)
@@ -207,7 +207,7 @@ def _effect_together(both: BeforeAfter) -> str:
 
 
 def draw(report: AblationReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
-    """All parts as one picture: layers down; heads, MLP and layer across."""
+    """Draw all parts as one picture: layers down; heads, MLP and layer across."""
     values, columns = by_part((effect.parts[0], effect.change.mean) for effect in report.effects)
     most = largest(values) or 1.0
     across = None if set(columns).isdisjoint(OTHER_PARTS.values()) else columns
@@ -250,7 +250,7 @@ def token_labels(effects: TokenEffects, *, unicode: bool = True) -> list[str]:
 
 
 def render_tokens(effects: TokenEffects, display: Display, top: int) -> Iterator[RenderableType]:
-    """The strongest parts: a grid of them and the tokens, and a table of the tokens of each."""
+    """Render the strongest parts: a grid of them and tokens, and a table of each one's tokens."""
     yield from _heading(effects.report, display)
     chosen = effects.strongest[:top]
     labels = token_labels(effects, unicode=display.unicode)
@@ -306,7 +306,7 @@ def named_part(effects: TokenEffects, i: int) -> str:
 
 
 def draw_tokens(effects: TokenEffects, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
-    """All parts down, and the tokens that were predicted across."""
+    """Draw all parts down, and the tokens that were predicted across."""
     values = effects.changes
     most = largest(values) or 1.0
     name = f"change at each token ({unit_of('tokens')})"

@@ -188,7 +188,7 @@ def _result(scans: Sequence[ScanAtlas], view: AtlasView, *, in_full: bool) -> Re
 
 
 def _read(session: Session, call: Call[ScanAtlas], folder: str) -> ScanAtlas:
-    """The result of a scan, with a line on stderr about layers without attention."""
+    """Read the result of a scan, with a line on stderr about layers without attention."""
     scan = call(folder=folder)
     say(session, scan.notes)
     return scan
@@ -219,7 +219,7 @@ def _export_tree(session: Session, call: Call[ScanAtlas], folder: str, tree: Pat
 
 
 def _show_page(session: Session, to: Destination, whole: Atlas, view: AtlasView) -> None:
-    """The page of a scan, which opens on the head with the most of a score, or on two scores."""
+    """Show the page of a scan, opened on the head with the most of a score, or on two scores."""
     from attnviz.commands.atlas.page import page_of, start_of, write_page
 
     session.refuse("top", wrong="does nothing for html", hint="a page shows every head")

@@ -64,7 +64,7 @@ class Search:
     sampled: set[int] = field(default_factory=set)
 
     def add(self, number: int, head: HeadAtlas) -> None:
-        """The tokens of a head; `number`: its place among the rows of the atlas."""
+        """Add the tokens of a head; `number`: its place among the rows of the atlas."""
         for side, heads in self.sides.items():
             for each in head.tokens.get(side, ()):
                 token = _token(getattr(each, side) or "")

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def draw_atlas(atlas: Atlas, *, plot: str | None = None, **look: Any) -> Drawn:
-    """The scores of all heads, each as a grid; or two against each other, `plot`."""
+    """Draw the scores of all heads, each as a grid; or two against each other, `plot`."""
     if plot is None:
         return _draw_grids(atlas, **look)
     top = look.pop("top", SCATTER.top)
@@ -55,7 +55,7 @@ def draw_atlas(atlas: Atlas, *, plot: str | None = None, **look: Any) -> Drawn:
 
 
 def _draw_grids(atlas: Atlas, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
-    """The scores of all heads: shares from 0 to 1, others from 0 to the largest."""
+    """Draw the scores of all heads: shares from 0 to 1, others from 0 to the largest."""
     values = (
         (score, zip(atlas.heads, atlas.values(name), strict=True)) for name, score in SCORES.items()
     )
@@ -83,7 +83,7 @@ FAR_AWAY = 0.14  # inches; from there on a line joins a name to its point
 
 
 def draw_scatter(scatter: Scatter, *, top: int, dpi: int = 150, cmap: str = LAYERS) -> Drawn:
-    """The scatter, with at most `top` outliers named; `cmap`: the layers' colours."""
+    """Draw the scatter, with at most `top` outliers named; `cmap`: the layers' colours."""
     title = scatter_title(scatter)
     with sheet([title], dpi=dpi, cmap=cmap) as (figure, fonts):
         axes = place(figure, 0, 0, WIDTH, HEIGHT)
@@ -190,7 +190,7 @@ EVEN = 4  # times as large as the smallest gap: the mean gap of steps that are n
 def draw_development(
     development: Development, *, top: int, dpi: int = 150, cmap: str = LAYERS
 ) -> Drawn:
-    """A panel for each score that was measured.
+    """Draw a panel for each score that was measured.
 
     `top`: how many heads are named in each, those that change most; `cmap`: the layers' colours.
     """

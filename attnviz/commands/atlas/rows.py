@@ -51,7 +51,7 @@ PART_ROW = Fields[HeadPart](
         *head_fields(lambda part: part[0].head),
         _value("part", Literal["score", "histogram", "token", "example"]),
         _value("name", str, "Of the score, the histogram, the side; the kind of example."),
-        _value("mean_over", MeanOver | None, "What a score or a mean weight is averaged over."),
+        _value("mean_over", MeanOver | None, "The items of the mean of a score or a weight."),
         _value("query", str | None),
         _value("key", str | None),
         _value("path", str | None),

@@ -62,7 +62,7 @@ def _said(text: str, display: Display, style: str = "dim") -> list[Text]:
 
 
 def _cut(name: str, cells: int, display: Display) -> str:
-    """The name of a token or a folder in letters that the display has."""
+    """Cut the name of a token or a folder in letters that the display has."""
     written = name if display.unicode else ascii_only(name)
     return fenced(cut(written, cells, unicode=display.unicode))
 
@@ -75,7 +75,7 @@ def score_number(score: str, value: float | None, display: Display, *, signed: b
 
 
 def render_atlas(atlas: Atlas, display: Display, top: int) -> Iterator[Text]:
-    """The table, and the largest standard error."""
+    """Render the table, and the largest standard error."""
     yield from folded(Text(atlas_title(atlas), "dim"), display.width)
     yield Text()
     columns = [Column("head"), *(Column(each.short, right=True) for each in METRICS.values())]
@@ -106,7 +106,7 @@ def _number(name: str, value: float | None) -> str:
 
 
 def render_scatter(scatter: Scatter, display: Display, top: int) -> Iterator[Text]:
-    """The heads farthest from the median, and the rule; `top`: how many heads."""
+    """Render the heads farthest from the median, and the rule; `top`: how many heads."""
     x, y, shown = scatter.x, scatter.y, scatter.outliers[:top]
     yield from _said(scatter_title(scatter), display)
     yield Text()
@@ -241,7 +241,7 @@ SIDES: Mapping[TokenSide, str] = {
 
 
 def render_head(head: HeadAtlas, display: Display, top: int) -> Iterator[Text]:
-    """The head's scores, histograms, tokens and windows, and what their numbers are.
+    """Render the head's scores, histograms, tokens and windows, and what their numbers are.
 
     `top`: how many tokens of each side and how many windows; 0 for 10 and 3.
     """

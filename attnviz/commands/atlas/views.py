@@ -29,7 +29,7 @@ MAD_OF_NORMAL, MEAN_OF_NORMAL = 1.4826, 1.2533
 
 @dataclass(frozen=True)
 class HeadPoint:
-    """A head's two scores with their standard errors; `mean_over`: what they are averaged over.
+    """A head's two scores with their standard errors; `mean_over`: the items of the means.
 
     `distance_from_median`: the larger distance of the two from that of all heads, in robust
     standard deviations; `partial`: which part of the corpus is counted, where it is not all.

@@ -64,7 +64,7 @@ OutsideWith: TypeAlias = Annotated[
     OutsideBy,
     circuit_option(
         "--with",
-        help="What replaces the outputs of parts outside of the circuit: what they are in the "
+        help="The replacement of outputs of parts outside of the circuit: their values in the "
         "source, their mean over the text's positions or over other texts (--mean-from), or zero.",
     ),
 ]

@@ -35,15 +35,19 @@ class Subset:
 
 @dataclass(frozen=True)
 class CircuitTask(OfQuestion):
-    """The text, or the first of several, and what is asked about it.
+    """The text, or the first of several, and the question about it.
 
-    `captures`: the text, and its source where there is one, without patterns. `replacement`: of
-    what is outside of a circuit. `parts`: all that can be replaced, M. `question`: what is
-    measured. `lines`: the number of texts of a mean; every error is then that of a mean over them.
-    `own_answers`: the texts have questions of their own. `other_texts`: over how many texts the
-    mean that replaces outputs is taken, of a file of this `file_name`, `by_position` or over all
-    positions; None: over the text's own. `unaligned`: the fewest and the most positions of a text
-    that no position of the source replaces, which keep their own outputs.
+    Attributes:
+        captures: the text, and its source if there is one, without patterns.
+        replacement: the replacement of outputs outside of a circuit.
+        parts: all that can be replaced, M.
+        question: the question that is measured.
+        lines: the number of texts of a mean; every error is then that of a mean over them.
+        own_answers: whether the texts have questions of their own.
+        other_texts: the number of texts that the mean replacing outputs is over, from a file of
+            this `file_name`, `by_position` or over all positions; None for the text's own mean.
+        unaligned: the fewest and the most positions of a text that no position of the source
+            replaces, which keep their own outputs.
     """
 
     captures: tuple[Capture, ...]

@@ -152,7 +152,7 @@ def divided(search: CircuitSearch) -> str:
 
 
 def render_search(search: CircuitSearch, display: Display) -> Iterator[RenderableType]:
-    """The parts in the order in which they were added, and the circuit as options."""
+    """Render the parts in the order in which they were added, and the circuit as options."""
     task = search.task
     yield from _heading(task, search.whole, search.nothing, display, divided(search))
     if search.start:
@@ -194,7 +194,7 @@ Rgba: TypeAlias = tuple[float, ...]
 
 
 def draw(report: CircuitReport, *, dpi: int = 150, cmap: str = LAYERS) -> Drawn:
-    """A bar for each part of the circuit, and a point for each subset of it."""
+    """Draw a bar for each part of the circuit, and a point for each subset of it."""
     task, height = report.task, max(HEIGHT, BAR * len(report.circuit))
     below = [ends_of(task, report.whole, report.nothing), complete(report)]
     if (task.lines or 1) > 1:
@@ -278,7 +278,7 @@ def _plain(axes: "Axes") -> None:
 
 
 def draw_search(search: CircuitSearch, *, dpi: int = 150, cmap: str = LAYERS) -> Drawn:
-    """The curve of faithfulness over the parts in the order in which they were added."""
+    """Draw the curve of faithfulness over the parts in the order in which they were added."""
     task, steps = search.task, search.steps
     title = "faithfulness of a circuit as parts are added"
     if search.start:

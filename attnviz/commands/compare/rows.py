@@ -52,7 +52,7 @@ def over(of: Callable[[Any], ModelComparison]) -> tuple[Field[Any], Field[Any]]:
         Field(
             "over",
             Literal["tokens", "words", "patches"],
-            "What was compared: patches on the finer grid of two.",
+            "The things compared: patches on the finer grid of two.",
             lambda row: "words" if of(row).words else "patches" if of(row).grids else "tokens",
         ),
         Field("pair", Pairing, "How the second head was chosen.", lambda row: of(row).pair),
@@ -144,7 +144,7 @@ IMAGE_DIFFERENCE = Fields[ComparedHead](
 )
 SIGHT = Fields[ComparedHead](
     "SightRow",
-    "What a head's one query attends to in one of the texts.",
+    "The keys that a head's one query attends to in one of the texts.",
     (
         *DIFFERENCES,
         transforms("transforms", lambda row: [row.run]),

@@ -246,7 +246,7 @@ def command_line(
 
 
 def _note_a_piece(session: Session, trace: HeadTrace) -> None:
-    """One line where the query is a part of a character only."""
+    """Note in one line that the query is only a part of a character."""
     token = trace.capture.query_tokens[trace.query]
     if token.part is not None:
         session.note(

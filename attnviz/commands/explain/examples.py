@@ -74,7 +74,7 @@ EXPECTED = '{"x": [[...]], "w_query": [[...]], "w_key": [[...]], "w_value": [[..
 
 
 def read_matrices(path: Path) -> Matrices:
-    """The matrices of a file, with shapes that fit each other.
+    """Read the matrices of a file, with shapes that fit each other.
 
     Raises:
         InputError: the file cannot be read, is not such an object, has an unknown key, a number
@@ -172,7 +172,7 @@ def _wrong(path: Path, what: str) -> InputError:
 def render_worked(
     worked: Worked, sheet: Sheet, *, title: str, only: Sequence[int] = ()
 ) -> Iterable[Text]:
-    """The lines of the calculation: a heading, then the steps in `only`, or all of them."""
+    """Render the lines of the calculation: a heading, then the steps in `only`, or all of them."""
     sheet.title(title)
     for number in only or range(1, len(WORKED_STEPS) + 1):
         WORKED_STEPS[number - 1](worked, sheet)
@@ -289,7 +289,7 @@ WORKED_STEPS = (_inputs, _projections, _scores, _softmax, _weighted, _output)
 def render_embeddings(
     trace: EmbeddingTrace, sheet: Sheet, *, only: Sequence[int] = ()
 ) -> Iterable[Text]:
-    """The lines of the calculation: a heading, then the steps in `only`, or all of them."""
+    """Render the lines of the calculation: a heading, then the steps in `only`, or all of them."""
     labels = distinct_labels(trace.tokens)
     sheet.title(
         f"What “{labels[trace.query]}” takes from the tokens, without queries, keys and values",

@@ -156,7 +156,7 @@ def _found(part: int) -> Callable[[Read], object]:
 
 READ = Fields[Read](
     "Read",
-    "What is read out of one vector around a head.",
+    "The read-out of one vector around a head.",
     (
         Field("moment", Moment),
         Field("read", str | None, "The likeliest class, or null without one.", _found(0)),
@@ -166,7 +166,7 @@ READ = Fields[Read](
 )
 READING = Fields[Reading](
     "Reading",
-    "What a read-out reads around the head at the query.",
+    "The readings of a read-out around the head at the query.",
     (
         Field("name", str, "", at("readout.name")),
         Field("classes", list[str], "", at("readout.classes")),
@@ -224,7 +224,7 @@ def tell_meaning(sheet: HeadSheet, *, nothing: bool) -> None:
 
 
 def _read_out(sheet: HeadSheet, reading: Reading) -> None:
-    """The class that each linear map reads out around the head, and how often it is right."""
+    """Write the class that each linear map reads out around the head, and how often it is right."""
     readout, head = reading.readout, sheet.head
     before, added, after = (said_by(reading, read) for read in reading.reads)
     sheet.line(f"{readout.name}: before {head} {before} → after it {after}")

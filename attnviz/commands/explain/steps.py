@@ -41,7 +41,7 @@ def render(
     other: OtherRow | None = None,
     meaning: Meaning = NO_MEANING,
 ) -> Iterable[Text]:
-    """The lines of the explanation: a heading, then the steps in `only`, or all of them."""
+    """Render the lines of the explanation: a heading, then the steps in `only`, or all of them."""
     paper = HeadSheet(**vars(sheet), trace=trace, other=other, meaning=meaning)
     kind, target = trace.capture.kind, trace.capture.target
     where, source = WHERE.get(kind, ""), FROM.get(kind, "the tokens")
@@ -229,7 +229,7 @@ def _scores(sheet: HeadSheet) -> None:
 
 
 def _check_row(sheet: HeadSheet) -> None:
-    """The sum of the row, and whether the model computes more than the formula."""
+    """Check the sum of the row, and whether the model computes more than the formula."""
     t = sheet.trace
     pattern = t.pattern[t.query].astype(np.float64)
     total = float(pattern.sum())
@@ -434,7 +434,7 @@ STEPS = (_tokens, _queries_and_keys, _scores, _values, _value_up, _merged, _rest
 
 
 def render_lookup(trace: HeadTrace, sheet: Sheet, *, about: str) -> Iterable[Text]:
-    """A row as a soft look-up beside an exact one: query, keys, values, and the result."""
+    """Render a row as a soft look-up beside an exact one: query, keys, values, and the result."""
     paper = HeadSheet(**vars(sheet), trace=trace)
     row, scores = trace.pattern[trace.query], trace.scores[trace.query]
     paper.title(f"{paper.head} as a look-up: “{paper.query}” asks", about)

@@ -172,7 +172,7 @@ CHAIN = Fields[ChainRow](
             Field(
                 "source",
                 str,
-                "What it attended to most: a sentence of the answer, or the name of a segment.",
+                "The source it attended to most: a sentence of the answer, or a segment's name.",
             ),
             Field("share", float, "The source's share."),
         ),

@@ -131,7 +131,7 @@ WIDTH, HEIGHT, APART = 3.4, 2.6, 0.25
 
 
 def draw_curves(check: Check, about: str, options: PictureOptions) -> Drawn:
-    """A pane for each curve, before the range of its random orders."""
+    """Draw a pane for each curve, before the range of its random orders."""
     title = options.title
     if title is None:
         title = f"how probable the answer is with a part of the {check.kind}s"

@@ -30,7 +30,7 @@ class AnswerLooks(g.Canvas):
         RowUnit | None,
         g.look_option(
             "--rows",
-            help="What a row is: a part of the answer (sections are thinking, tool calls and "
+            help="A row's unit: a part of the answer (sections are thinking, tool calls and "
             "results, and the answer), or the whole answer in one head.",
             show_default="sentence; of links, token; of images, word",
         ),
@@ -58,8 +58,8 @@ class AnswerLooks(g.Canvas):
         bool,
         g.look_option(
             "--square",
-            help="What each sentence of the answer attended to of its earlier sentences; with "
-            "--check also what the later ones become without it.",
+            help="The attention of each sentence of the answer to its earlier sentences; with "
+            "--check also its effect on the later ones.",
         ),
     ] = False
     check: Annotated[

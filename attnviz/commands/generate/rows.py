@@ -22,7 +22,7 @@ SegmentShare: TypeAlias = Mapping[str, Any]
 
 SHARE = Fields[SegmentShare](
     "ShareRow",
-    "The share of a segment in what a part of the answer attended to.",
+    "The share of a segment in the attention of a part of the answer.",
     keyed(
         LINE,
         Field("id", str | int | None, "The chat's or the question's own id.", optional=True),
@@ -32,7 +32,7 @@ SHARE = Fields[SegmentShare](
         Field(
             "part",
             KeyKind,
-            "What the segment is; sink: the first token, and other rests but special tokens; "
+            "The kind of segment; sink: the first token, and other rests but special tokens; "
             "region: a part of an image, with --check.",
         ),
         Field(
@@ -63,7 +63,7 @@ SHARE = Fields[SegmentShare](
         Field(
             "weight",
             float | None,
-            "With --check-method subsets: what the document adds to the logit of the answer's "
+            "With --check-method subsets: the document's addition to the logit of the answer's "
             "probability, or null without a document.",
             optional=True,
         ),
@@ -102,10 +102,10 @@ SHARE = Fields[SegmentShare](
         Field(
             "gate",
             float,
-            "What a gate behind the softmax lets through in this part, in the mean.",
+            "The mean share that a gate after the softmax lets through in this part.",
             optional=True,
         ),
-        Field("passed", float, "The share of the length of what is written.", optional=True),
+        Field("passed", float, "The share of the length that passes.", optional=True),
         Field("image", int | None, "The image of a region made grey, from 1.", optional=True),
         Field("x0", int | None, "Its pixels, or null without a region.", optional=True),
         Field("y0", int | None, optional=True),

@@ -182,7 +182,7 @@ def picture_view(capture: Capture, unit: RowUnit | None) -> AnswerView:
 
 
 def draw(shares: AnswerShares, view: AnswerView = "heatmap", **look: Any) -> Drawn:
-    """The shares of segments as a heatmap, or the curves of a check; `look`: of `PictureLook`.
+    """Draw the shares of segments as a heatmap, or the curves of a check; `look`: of `PictureLook`.
 
     `view`: "image" draws what each part attended to over the images of the prompt.
     """
@@ -195,7 +195,7 @@ def draw(shares: AnswerShares, view: AnswerView = "heatmap", **look: Any) -> Dra
 
 
 def render(shares: AnswerShares, display: Display, view: AnswerView) -> Iterator[RenderableType]:
-    """The answer in this view, the segments with the most attention, and changes by deletions.
+    """Render the answer in this view, segments with the most attention, and changes by deletions.
 
     An answer in many parts is cut to the strongest ones.
     """

@@ -120,7 +120,7 @@ class _Pair:
 
 SQUARE = Fields[_Pair](
     "SquareRow",
-    "What an earlier sentence of an answer is to a later one.",
+    "The effect of an earlier sentence of an answer on a later one.",
     (
         LINE,
         Field(

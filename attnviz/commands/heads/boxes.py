@@ -276,7 +276,7 @@ class MeasureBoxes:
 def score_boxes(
     task: BoxTask, boxes: str | PathLike[str] | Iterable[Mapping[str, Any]]
 ) -> BoxReport:
-    """The heads' scores over the boxes of a file, or of objects.
+    """Score the heads over the boxes of a file, or of objects.
 
     Raises:
         UsageError: it is neither.
@@ -331,7 +331,7 @@ def of_boxes(report: BoxReport, top: int | None = None) -> Result[BoxReport]:
 
 
 def _render(report: BoxReport, display: Display, top: int) -> Iterator[Text]:
-    """The heads with the most mass in the box, and what the columns are."""
+    """Render the heads with the most mass in the box, and what the columns are."""
     yield from folded(Text(_title(report), "dim"), display.width)
     yield Text()
     error = ["± s.e."] if len(report.runs) > 1 else []
@@ -365,7 +365,7 @@ def _title(report: BoxReport) -> str:
 
 
 def _draw(report: BoxReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
-    """The mass in the box, and the share within it, of all heads, from 0 to 1."""
+    """Draw the mass in the box, and the share within it, of all heads, from 0 to 1."""
     mass = by_head((each.head, each.mass.mean) for each in report.scores)
     within = by_head((each.head, each.within.mean) for each in report.scores)
     panes = [

@@ -102,7 +102,7 @@ CIRCUIT_ROW = Fields[CircuitRow](
         Field(
             "circuit",
             Literal["copying", "query", "key", "value"],
-            "Copying, or through what the reader reads the writer.",
+            "Copying, or the path by which the reader reads the writer.",
         ),
         Field(
             "layer",
@@ -165,7 +165,7 @@ def _title(circuits: Circuits) -> str:
 
 
 def _render(circuits: Circuits, display: Display, top: int) -> Iterator[Text]:
-    """The heads that copy most, and the pairs that compose most."""
+    """Render the heads that copy most, and the pairs that compose most."""
     yield from folded(Text(_title(circuits), "dim"), display.width)
     conventions = ["the weights of the norms are part of each circuit"]
     if circuits.copying:
@@ -219,7 +219,7 @@ LABELS = 24  # heads along a side that are named at most
 
 
 def _draw(circuits: Circuits, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
-    """The panes side by side: copying first, then the compositions over what chance would give."""
+    """Draw the panes side by side: copying first, then compositions over the level of chance."""
     title = _title(circuits)
     with sheet([title], dpi=dpi, cmap=cmap) as (figure, fonts):
         left = 0.0

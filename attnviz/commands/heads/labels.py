@@ -154,7 +154,7 @@ def score_labels(
     options: TextOptions,
     heads: HeadOptions,
 ) -> LabelReport:
-    """The heads' scores over the labelled texts of a file, or of objects.
+    """Score the heads over the labelled texts of a file, or of objects.
 
     Raises:
         UsageError: it is neither.
@@ -303,7 +303,7 @@ def of_labels(report: LabelReport, top: int | None = None) -> Result[LabelReport
 
 
 def _render(report: LabelReport, display: Display, top: int) -> Iterator[Text]:
-    """The best heads as a table, and what its columns are."""
+    """Render the best heads as a table, and what its columns are."""
     yield from folded(Text(_title(report), "dim"), display.width)
     yield Text()
     error = ["± s.e."] if len(report.runs) > 1 else []
@@ -327,7 +327,7 @@ def _title(report: LabelReport) -> str:
 
 
 def _draw(report: LabelReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
-    """The two scores of all heads, from 0 to 1."""
+    """Draw the two scores of all heads, from 0 to 1."""
     mass = by_head((each.head, each.mass.mean) for each in report.scores)
     strongest = by_head((each.head, each.strongest.mean) for each in report.scores)
     panes = [

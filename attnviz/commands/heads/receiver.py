@@ -141,7 +141,7 @@ def of_receivers(found: Receivers, top: int | None = None) -> Result[Receivers]:
 
 
 def _render(found: Receivers, display: Display, top: int) -> Iterator[Text]:
-    """The heads with the highest kurtosis, and the sentence that each attends to most."""
+    """Render the heads with the highest kurtosis, and the sentence that each attends to most."""
     said = (
         f"{readable(found.capture.model.name)}: kurtosis of what each of "
         f"{amount(len(found.sentences), 'sentence')} receives from those at least {NEAR} later"

@@ -221,7 +221,7 @@ RETRIEVAL_ROW = Fields[tuple[Retrieval, Head, float]](
         Field(
             "writes",
             float,
-            "With --retrieval-score writes: what it adds to the copied token's logit from the "
+            "With --retrieval-score writes: its addition to the copied token's logit from the "
             "needle, minus from elsewhere.",
             lambda row: row[2] if row[0].score == "writes" else ABSENT,
             optional=True,
@@ -250,7 +250,7 @@ def of_retrieval(retrieval: Retrieval, top: int | None = None) -> Result[Retriev
 
 
 def _render(retrieval: Retrieval, display: Display, top: int) -> Iterator[Text]:
-    """The measurement, the heads with a score, and those of them that retrieve."""
+    """Render the measurement, the heads with a score, and those of them that retrieve."""
     needles = retrieval.needles
     runs = len(needles.depths) * needles.samples
     said = (

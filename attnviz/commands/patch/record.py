@@ -52,18 +52,24 @@ class PatchEffect(Effect[Site]):
 class PatchReport(OfEffects[PatchEffect]):
     """A text, run with vectors of another.
 
-    `capture`, `source`: both runs, without patterns; `kind`: of the sites. `question`: what is
-    measured; `before` and `ends`: the predictions of its tokens after the text and after the
-    source. `places` (n): for each position of the text the position of the source whose vectors it
-    takes; None where it keeps its own. `positions`: those that are patched; `named`: whether by
-    their names. `lines`: the number of pairs of texts of a mean; every error is then that of a mean
-    over them, and captures, places and positions are those of the first. `patched`: the fewest and
-    the most positions that are patched in a text, or None for all. `own_answers`: the pairs have
-    questions of their own. `varied`: the positions at which the pairs have several tokens.
-    `receivers`: the ends of the paths that are patched, with the MLPs on them as `path_mlps` says;
-    none: the vectors act on all that reads them. `fast`: changes are estimated to first order.
-    `against`: the lines of the pairs that no share is over, as their source is on the other side
-    of the text than the mean of all.
+    Attributes:
+        capture, source: both runs, without patterns.
+        kind: the kind of the sites.
+        question: the question that is measured.
+        before, ends: the predictions of its tokens after the text and after the source.
+        places: (n) for each position of the text the position of the source whose vectors it
+            takes, or None where it keeps its own.
+        positions: the positions that are patched; `named`: whether by their names.
+        lines: the number of pairs of texts of a mean. Every error is then that of a mean over
+            them, and captures, places and positions are those of the first.
+        patched: the fewest and the most positions that are patched in a text, or None for all.
+        own_answers: whether the pairs have questions of their own.
+        varied: the positions at which the pairs have several tokens.
+        receivers: the ends of the paths that are patched, with the MLPs on them as `path_mlps`
+            says; without any, the vectors act on all that reads them.
+        fast: whether changes are estimated to first order.
+        against: the lines of the pairs that no share is over, as their source is on the other
+            side of the text than the mean of all.
     """
 
     capture: Capture

@@ -66,7 +66,7 @@ MEASURED: tuple[Field[Any], ...] = (
         Field(
             "before",
             float,
-            "What is measured after the text: the difference of both logits, or the "
+            "The value measured after the text: the difference of both logits, or the "
             "log-probability of the answer in nats where there is no versus.",
             at("before.measured"),
         ),

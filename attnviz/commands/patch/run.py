@@ -38,15 +38,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Patching:
-    """The sites and positions to patch, and what is measured.
+    """The sites and positions to patch, and the words to measure.
 
-    `heads`: which heads, or of other sites which layers. `mlps`: the layers whose MLPs are patched
-    together with heads. `queries`: names of the positions to patch; none: all. `align`: words that
-    correspond, as in `blue=red`. `answer`, `versus`: words; by default the likeliest token after
-    the source and the likeliest after the text. `images`: the source's, where these are others than
-    the text's. `to`: names of receivers; none: all that reads the
-    vectors; `path_mlps`: as in `Paths`. `fast`: effects to first order; `check`: the exact ones
-    beside them.
+    Attributes:
+        heads: the heads, or for other sites the layers.
+        mlps: the layers whose MLPs are patched together with heads.
+        queries: names of the positions to patch; without any, all.
+        align: words that correspond, as in `blue=red`.
+        answer, versus: words; by default the likeliest token after the source and the likeliest
+            after the text.
+        images: the source's, where these are others than the text's.
+        to: names of receivers; without any, all that reads the vectors.
+        path_mlps: as in `Paths`.
+        fast: whether effects are to first order; `check`: also the exact ones.
     """
 
     kind: SiteKind = "head"

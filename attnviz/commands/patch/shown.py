@@ -187,7 +187,7 @@ def _heading(report: PatchReport, patching: str, display: Display) -> Iterator[T
 
 
 def render(report: PatchReport, display: Display, top: int) -> Iterator[RenderableType]:
-    """The map of all shares, and a table of the `top` strongest effects."""
+    """Render the map of all shares, and a table of the `top` strongest effects."""
     yield from _heading(report, patching(report), display)
     most = largest(map_of(report))
     for own in report.by_receiver:
@@ -248,7 +248,7 @@ def agreement_of(report: PatchReport, *, unicode: bool = True) -> Iterator[str]:
 
 
 def render_together(both: PatchedTogether, display: Display) -> Iterator[RenderableType]:
-    """The effect of all parts, and the next tokens before and after."""
+    """Render the effect of all parts, and the next tokens before and after."""
     report = both.report
     (effect,) = report.effects
     patching = f"outputs of several parts taken from {_source(report)} at {_where(report)}"
@@ -265,7 +265,7 @@ def render_together(both: PatchedTogether, display: Display) -> Iterator[Rendera
 
 
 def draw(report: PatchReport, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
-    """The map as a picture."""
+    """Draw the map as a picture."""
     every, panes = map_of(report), list[Pane]()
     most = max(1.0, largest(every))
     for own in report.by_receiver:

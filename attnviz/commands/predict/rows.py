@@ -175,7 +175,7 @@ def mean_answer(mean: PredictionMean, top: int | None, line: int | None) -> Iter
 
 @dataclass(frozen=True)
 class LogitPart:
-    """A part of the model, and what it adds to a logit; `line` is None for a mean over lines.
+    """A part of the model, and its addition to a logit; `line` is None for a mean over lines.
 
     `labels`: of the tokens, or of the roles that `part.source` numbers. `role`: of its tokens.
     """
@@ -192,7 +192,7 @@ class LogitPart:
 
 LOGIT_PART = Fields[LogitPart](
     "LogitPartRow",
-    "A part of the model, and what it adds to a logit.",
+    "A part of the model, and its addition to a logit.",
     (
         LINE_OR_MEAN,
         Field(
@@ -213,7 +213,7 @@ LOGIT_PART = Fields[LogitPart](
             "The token that the part is from; null in a mean over lines.",
             lambda row: None if row.line is None else row.part.source,
         ),
-        Field("value", float, "What it adds.", at("value.mean")),
+        Field("value", float, "Its addition.", at("value.mean")),
         Field("role", str | None, "The role of the tokens that it is from, where wanted."),
         mean_error(at("value.error")),
     ),

@@ -102,7 +102,7 @@ def predict_text(
 def _read(
     prepared: Prepared, reading: Reading, *, follow: bool
 ) -> "tuple[LastRead | None, FindRests | None]":
-    """The last position, and where heads rest; not with parts, which replace evidence."""
+    """Read the last position, and where heads rest; not with parts, which replace evidence."""
     if reading.attribute:
         return read_last(prepared) if follow else None, None
     return read_with_rests(prepared, follow=follow)

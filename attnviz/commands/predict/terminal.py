@@ -37,7 +37,7 @@ BAR = 24  # cells at most
 
 
 def render(prediction: Prediction, display: Display, top: int) -> Iterator[RenderableType]:
-    """The tokens that may follow the text; then what else the prediction holds.
+    """Render the tokens that may follow the text; then what else the prediction holds.
 
     `top`: the number of parts of a logit to list.
     """

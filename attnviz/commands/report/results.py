@@ -58,7 +58,7 @@ SUM = 0.02
 
 
 def read_results(path: str) -> ResultsReport:
-    """The questions of a results file.
+    """Read the questions of a results file.
 
     Raises:
         InputError: it holds none, or those of several models, or of several settings.

@@ -97,7 +97,7 @@ def _change_of(measure: str) -> tuple[Field[Any], Field[Any]]:
 
 COMPARED = Fields[ResultsReport](
     "ComparedObject",
-    "What changed against an earlier file.",
+    "The changes from an earlier file.",
     (
         Field("results", str, "The earlier file.", at("against.path")),
         Field("model", str, "Its model.", at("against.model")),
@@ -161,7 +161,7 @@ WHOLE = Fields[ResultsReport](
         Field("repeated_ids", list[Any], "", at("repeated")),
         Field("left_out", list_of(LEFT_OUT)),
         Field("against", COMPARED, "", lambda r: r if r.against else ABSENT, optional=True),
-        Field("rows", list_of(ROW), "What to read first comes first.", _all_rows),
+        Field("rows", list_of(ROW), "The questions to read first come first.", _all_rows),
     ),
 )
 JSON = JsonOutput((ROW,), (WHOLE,), rows_as_json=False)

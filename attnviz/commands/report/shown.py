@@ -173,7 +173,7 @@ def _of(some: int, every: int) -> str:
 
 
 def render(report: ResultsReport, display: Display, top: int) -> Iterator[RenderableType]:
-    """The title, the means, and the `top` questions to read first."""
+    """Render the title, the means, and the `top` questions to read first."""
     width = display.width
     yield from folded(Text(_letters(title(report), display), "bold"), width)
     yield from folded(Text(about(report), "dim"), width)

@@ -198,7 +198,7 @@ def _model(model: AnyModel | Source, source: Source) -> "tuple[Source, LoadedMod
 
 
 def estimate_scan(*corpus: FilePath, output: FilePath, **options: Any) -> Estimated:
-    """About what `attnviz.scan` would take with the same arguments; nothing is written.
+    """Estimate what `attnviz.scan` takes with the same arguments; nothing is written.
 
     A few windows from all over the corpus are run. What the folder has counted already is left
     out.

@@ -137,7 +137,7 @@ class Counter:
         self.skipped: list[Skipped] = []
 
     def add(self, document: CorpusText | Skipped) -> None:
-        """One document; one that the model cannot read is noted."""
+        """Add one document; note one that the model cannot read."""
         if isinstance(document, Skipped):
             self.skipped.append(document)
             return

@@ -242,7 +242,7 @@ class Spread:
         self.lengths += [size] if size else []
 
     def add(self, text: str) -> None:
-        """The next text."""
+        """Count a text, and sample pieces of it where due."""
         size = len(text.encode())
         while self.wants(size):
             at = max(0, self._next - self.size) * len(text) // size

@@ -293,7 +293,7 @@ class RayWorkers(Executor):
             self._sent[actor.do.remote(task)] = _Sent(actor, task, tries)
 
     def _lose(self, sent: _Sent, waiting: list[tuple[Task, int]], error: Exception) -> None:
-        """An actor was lost: its task is given to another one, and a new one takes its place."""
+        """Replace an actor that was lost, and give its task to another one."""
         self._lost += sent.task is None
         if max(sent.tries, self._lost) >= TRIES:
             raise ModelError(

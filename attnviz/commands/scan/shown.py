@@ -153,7 +153,7 @@ class Watching(Watcher):
             self._session.note(f"{counted}; the same command continues from there")
 
     def _draw(self) -> None:
-        """A bar that moves to and fro until there is a share that it can show."""
+        """Draw a bar that moves to and fro until there is a share that it can show."""
         phase = self._phase
         total = phase.size if phase.reached else None
         self._bar.update(self._task, completed=phase.reached, total=total)

@@ -150,7 +150,7 @@ class Output:
         return Show(heads, transforms, filters, needs, legible=legible, bins=bins)
 
     def load(self) -> Callable[..., Any]:
-        """The function that makes it; imported only now, as pictures take a second to."""
+        """Load the function that makes it; imported only now, as pictures take a second to."""
         module, _, name = self.make.partition(":")
         return getattr(import_module(module), name)  # type: ignore[no-any-return]
 
@@ -319,7 +319,7 @@ def over_images(request: OutputRequest) -> OutputRequest:
 
 
 def choose_output(request: OutputRequest, *, signed: str = "") -> Output:
-    """The row for a request, every option of which has a meaning there.
+    """Choose the row for a request, every option of which has a meaning there.
 
     `signed`: what values are called that may have a sign, such as scores; then a heatmap stands in
     for a view of weights that nobody named.

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 
 
 GATED: tuple[Field[Any], ...] = (
-    Field("gate", float, "What a gate behind the softmax lets through there.", optional=True),
-    Field("passed", float, "The share of the length of what is written.", optional=True),
+    Field("gate", float, "The share that a gate after softmax lets through there.", optional=True),
+    Field("passed", float, "The share of the length that passes.", optional=True),
 )
 
 
@@ -288,7 +288,7 @@ FOUND = Fields[FoundLink](
 )
 TENDENCY = Fields[Tendency](
     "TendencyObject",
-    "What most rows of a head do.",
+    "The behaviour of most rows of a head.",
     (
         Field("kind", str, "", lambda tendency: tendency.habit),
         Field("rows", int),
@@ -298,7 +298,7 @@ TENDENCY = Fields[Tendency](
 )
 FINDING = Fields[Finding](
     "FindingObject",
-    "What the head that was picked does here.",
+    "The behaviour here of the head that was picked.",
     (
         Field("behaviour", str | None),
         Field("links", list_of(FOUND)),
@@ -398,8 +398,8 @@ SHOWN = Fields[Exhibit](
         Field(
             "gates",
             list[list[list[float]]],
-            "gates[0][h][i]: what a gate behind the softmax lets through at queries[i]; gates[1]: "
-            "the share of the length of what is written that passes.",
+            "gates[0][h][i]: the share that a gate after the softmax lets through at queries[i]; "
+            "gates[1]: the share of the written vector's length that passes.",
             lambda shown: ABSENT if shown.gates is None else shown.gates.tolist(),
             optional=True,
         ),

@@ -305,7 +305,7 @@ def partial_file(path: Path) -> Iterator[Path]:
 
 
 def read_state(path: Path | None, recipe: Recipe) -> dict[str, Any] | None:
-    """The state to resume from, if there is one.
+    """Read the state to resume from, if there is one.
 
     Raises:
         ValueError: it was made by another recipe, but for the number of steps.

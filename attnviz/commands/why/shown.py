@@ -86,7 +86,7 @@ READ_BY = {"query": "its query", "key": "its keys", "value": "its values"}
 
 
 def render(why: Why, display: Display, top: int) -> Iterator[RenderableType]:
-    """The contrast, its parts on both sides, the strongest pairs, the trees and the removals."""
+    """Render the contrast, its parts on both sides, the strongest pairs, the trees and removals."""
 
     def bold(sentence: str) -> list[Text]:
         return folded(Text(sentence, "bold"), display.width)
@@ -126,7 +126,7 @@ def render(why: Why, display: Display, top: int) -> Iterator[RenderableType]:
 
 
 def render_mean(mean: WhyMean, display: Display, top: int) -> Iterator[RenderableType]:
-    """The mean contrast, and its parts on both sides."""
+    """Render the mean contrast, and its parts on both sides."""
     for line in (found_in_mean(mean), summed_in_mean(mean)):
         yield from folded(Text(_letters(line, display), "bold"), display.width)
     yield from folded(Text(chosen_in_mean(mean), "dim"), display.width)
@@ -226,7 +226,7 @@ LEGEND = (
 
 
 def draw(why: Why, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
-    """The tree where there is one, else the table of terms."""
+    """Draw the tree where there is one, else the table of terms."""
     names = names_of(why.tokens)
     title, about = asked_why(why, names), caption(why.capture)
     with sheet([title, about, *names], dpi=dpi, cmap=cmap) as (figure, fonts):

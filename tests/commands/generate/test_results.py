@@ -120,7 +120,7 @@ def test_other_settings_are_refused_and_change_nothing(
     before = out.read_bytes()
     ended = answer(run, questions, *other)
     assert ended.status is ExitStatus.USAGE
-    assert "has the settings '--check', and this run" in ended.err
+    assert "has the settings '--check', but this run" in ended.err
     assert out.read_bytes() == before
 
 
