@@ -52,8 +52,8 @@ def documents_of(piece: FilePart, split: Split, field: str) -> Iterator[CorpusTe
     """The documents that begin in a piece; blank ones are none.
 
     A document that cannot be read is skipped with the reason. Where the file itself cannot be read
-    any further, the rest of the piece is skipped as one. `split`: what a document of a text file
-    is; `field`: where a JSON object holds its text, or the column of a table.
+    any further, the rest of the piece is skipped as one. `split`: the unit of a document of a text
+    file; `field`: where a JSON object holds its text, or the column of a table.
     """
     path, form = shown(piece.path), named_form(piece.path)
     units = _rows(piece, field) if form.kind == "table" else _stream(piece, form, split)

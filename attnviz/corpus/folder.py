@@ -211,7 +211,7 @@ class Request:
     `paths`: files, folders, patterns or URLs; `key`: where a JSON object, or a row of Parquet,
     holds its text; `length`: the most tokens of a window; `shard`: about how many bytes are counted
     at a time, None: as many as a corpus of this size wants; `documents`: how many are read, None
-    for all; `seed`: which windows are drawn as examples.
+    for all; `seed`: that of the drawn examples.
     """
 
     paths: tuple[str, ...]

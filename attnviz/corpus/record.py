@@ -73,7 +73,7 @@ NOWHERE = Origin()
 class Record:
     """Counts of H heads, named as in L5H1; `documents`, `windows`, `tokens`: of how much.
 
-    `bad`: how many documents could not be read.
+    `bad`: the number of documents that could not be read.
 
     `totals`, `counts` (H, M): the sum of each metric over documents, and how many have it;
     `squares` (H, M): the sum of its squared deviations from their mean. `distances`, `positions`
@@ -274,7 +274,7 @@ def score_rows(total: Record) -> Iterator[Mapping[str, object]]:
 def bin_rows(total: Record) -> Iterator[Mapping[str, object]]:
     """The rows of `histograms.parquet`.
 
-    `distance`, `position`: the mean mass per query; `largest`: how many windows.
+    `distance`, `position`: the mean mass per query; `largest`: the number of windows.
     """
     doubling = list(zip(map(float, (0, *EDGES)), (*map(float, EDGES), None), strict=True))
     equal = [(i / WEIGHTS, (i + 1) / WEIGHTS) for i in range(WEIGHTS)]

@@ -24,7 +24,7 @@ MeanOver: TypeAlias = Literal["documents", "tokens"]
 """The items that the mean of a score is over; tokens are the queries that can show it."""
 Histogram: TypeAlias = Literal["distance", "position", "largest"]
 """`distance`, `position`: the mean mass per query on keys so far away, or at this position;
-`largest`: how many windows have their largest weight there."""
+`largest`: the number of windows with their largest weight there."""
 TokenSide: TypeAlias = Literal["query", "key", "pair"]
 
 
@@ -64,7 +64,7 @@ class HeadExample:
     `kind`: "top" where it is one of those with the largest weight between two tokens, "bin" where
     it was drawn from the windows of its bin; `bin`: the number of the bin of `largest`, its largest
     weight; `apart`: that between two tokens (both without the first row and column); `path`,
-    `start`: the document; `window`: which of its windows.
+    `start`: the document; `window`: its number in that.
     `queries`, `keys`, `weights` (n): the links, by query, at most 8 keys a row, 0.005 and more.
     """
 

@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 class Source:
     """The model and its origin: `name` is a bundled model, embeddings, a hub id or a folder.
 
-    `kind`: which of an encoder-decoder's three attentions. `causal`: mask later tokens, where
+    `kind`: one of an encoder-decoder's three attentions. `causal`: mask later tokens, where
     the model (embeddings) leaves that open. `engine`: the from-scratch model where it can run
     the folder (auto), only that one, or transformers.
     """

@@ -164,7 +164,7 @@ def log_probability(logits: Tensor, ids: Tensor) -> Tensor:
 class ChangedBatch:
     """The interventions of a batch, each with its place in it.
 
-    `tokens`: n. `taken`: what takes the place of vectors, by ("mean", "source" or "given", site):
+    `tokens`: n. `taken`: the replacements of vectors, by ("mean", "source" or "given", site):
     (n, width), already in the order of this text's positions, or (1, width) for all of them.
     """
 

@@ -103,7 +103,7 @@ class SeenText:
     """A text with images, as a model reads it.
 
     `model`: the same model, which reads these images wherever it runs over these tokens. `text`: as
-    it is read, with the model's own mark in the place of each image. `notes`: what was done to it.
+    it is read, with the model's own mark in the place of each image. `notes`: those on changes.
     `spans`: the characters of each mark in the text. `keys`: the tokens of the images, where its
     attention to them is cross-attention. `transforms`: what is handed over in the place of weights.
     """
@@ -283,7 +283,7 @@ class LoadedModel(ABC):
     def unknown_words(self, text: str, target: str) -> tuple[str, ...]:
         """The words of a text that the model was never trained on, each once, in order.
 
-        `target`: what it writes; empty where nothing is written.
+        `target`: its answer; empty where nothing is written.
         """
         return ()
 
@@ -388,7 +388,7 @@ class LoadedModel(ABC):
         return None
 
     def check_contributions(self) -> None:
-        """See that what each head writes can be told apart by keys.
+        """Check that the output of each head can be separated by keys.
 
         Raises:
             UsageError: this engine does not have it.

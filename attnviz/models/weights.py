@@ -1,4 +1,4 @@
-"""The weights of a model: read, checked against its configuration, told apart by a fingerprint."""
+"""The weights of a model: read, checked against its configuration, identified by a fingerprint."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

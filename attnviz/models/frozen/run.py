@@ -55,7 +55,7 @@ class Walk:
 class FrozenRun:
     """One text's run.
 
-    `embedded`: what was added up before the first layer, each (n, d); `constant` (n, d): what was
+    `embedded`: the parts added up before the first layer, each (n, d); `constant` (n, d): what was
     added beside it, such as the bias of a norm. `streams`: the stream that arrives at each layer
     and that which leaves the last one (layers + 1), each (n, d). `output` is None where the model
     has no output layer of which logits are affine. `vocabulary` (V, d): what each token's embedding

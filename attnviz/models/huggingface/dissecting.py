@@ -49,7 +49,7 @@ class Seen:
     (n_q, d) of the modules outside attention, in the order of their calls; `reads` (n_q, d): the
     inputs of the norms among them; `mlp`: the width of the hidden layer; `final` (d): the vector at
     position `at` before the output layer. `other`: the other attention of the layer, in the decoder
-    of a pair; `other_out` (n_q, d): its output. `earlier`: how many outputs came before each of the
+    of a pair; `other_out` (n_q, d): its output. `earlier`: the number of outputs before each of the
     two.
     """
 

@@ -440,7 +440,7 @@ def output_of(
 ) -> FrozenOutput | None:
     """The way from the stream `last` (1, n, d) to the logits; None where none is affine.
 
-    `final`: what the output layer read; `behind`: the norms between the two.
+    `final`: the input of the output layer; `behind`: the norms between the two.
     """
     head = output_layer(model)
     if head is None or final is None or logits is None or final.shape != last.shape:

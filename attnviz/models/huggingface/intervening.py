@@ -243,7 +243,7 @@ def edited(
 ) -> Tensor:
     """Vectors (B, n, width), or (B·n, width) as some modules have them, after edits.
 
-    `heads`: how many there are, where the vectors are theirs side by side.
+    `heads`: their number, where the vectors are theirs side by side.
     """
     rows = rows_of(values, len(batch.interventions), batch.tokens)
     if heads is None:

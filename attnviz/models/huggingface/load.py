@@ -80,7 +80,7 @@ def wrap_huggingface(
     """A transformers model that is in memory already, wrapped by PEFT or not; it stays as it is.
 
     `tokenizer`: of a model that reads images, its processor; of only images, the processor of
-    these. `name`: what to call it; None: what transformers calls it.
+    these. `name`: its name, or None for the one that transformers gives it.
     """
     from transformers import PreTrainedModel
 

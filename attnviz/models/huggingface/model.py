@@ -170,7 +170,7 @@ class HuggingFaceModel(LoadedModel):
         consume: Consumer,
         go_on: GoOn,
     ) -> None:
-        """Write tokens, as `LoadedModel.generate`; `inputs`: what the model's `generate` reads."""
+        """Write tokens, as `LoadedModel.generate`; `inputs`: those of the model's `generate`."""
         ends = getattr(self.model.generation_config, "eos_token_id", None)
         ends = [ends] if isinstance(ends, int) else ends or ()
         handover, step, read = Handover(wanted, consume), 0, inputs["inputs"].size(1)

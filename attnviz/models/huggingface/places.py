@@ -73,7 +73,7 @@ def _boxed(
 class SheetGrid:
     """The sheet of an image, among several the overview, as the vision side reads it.
 
-    `number`: which of them it is; `patches`: those of its tokens, in order.
+    `number`: its number among them; `patches`: those of its tokens, in order.
     """
 
     number: int
