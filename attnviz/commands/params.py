@@ -30,7 +30,7 @@ MATRIX = Fields[Matrix](
     (
         Field("name", str),
         Field("part", ModelPart),
-        Field("shape", list[int], "Of one copy: (d_in, d_out) for the matrices of attention."),
+        Field("shape", list[int], "The shape of one copy: (d_in, d_out) for attention matrices."),
         Field("per", Per, "The unit with one copy of it."),
         Field("each", int, "The parameters of one copy."),
         Field("copies", int, "How many copies the model has."),

@@ -83,7 +83,7 @@ def links_named(
 class Others:
     """Other texts whose activations replace those of a part.
 
-    `texts`: how many there are; `name`: of their file, or empty. `by_position`: a mean is taken at
+    `texts`: their number; `name`: of their file, or empty. `by_position`: a mean is taken at
     each position. `draws`: how many of them are drawn at random for each text that is ablated, and
     the mean of the effects taken; `long_enough`: from how many, as others are shorter; both empty:
     none is drawn. `seed`: of the draw.

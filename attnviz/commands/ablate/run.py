@@ -321,7 +321,7 @@ def find_links(empty: Capture, cut: LinkNames, heads: int) -> list[tuple[int, in
     """Find the (query, key) pairs that names of links stand for, as far as the model has them.
 
     A row that `*` or a segment names keeps its links where, renormalised, it would have none left.
-    `heads`: how many heads lose them, in all runs.
+    `heads`: the number of heads that lose them, in all runs.
 
     Raises:
         UsageError: a name stands for no link, nothing is left of a row, or there are too many.

@@ -192,7 +192,7 @@ def draw_development(
 ) -> Drawn:
     """Draw a panel for each score that was measured.
 
-    `top`: how many heads are named in each, those that change most; `cmap`: the layers' colours.
+    `top`: the number of heads to name in each, those that change most; `cmap`: the layers' colours.
     """
     layers = [head.layer for head in development.heads]
     title = development_title(development)
@@ -224,7 +224,7 @@ def draw_development(
 class _Ticks:
     """The places of checkpoints along the axis, from 0 to 1, and those that are named there.
 
-    `turned`: names stand upright, as they are long; `height`: what they take below, in inches.
+    `turned`: names are upright, as they are long; `height`: their room below, in inches.
     """
 
     places: Sequence[float]

@@ -106,7 +106,7 @@ def _number(name: str, value: float | None) -> str:
 
 
 def render_scatter(scatter: Scatter, display: Display, top: int) -> Iterator[Text]:
-    """Render the heads farthest from the median, and the rule; `top`: how many heads."""
+    """Render the heads farthest from the median, and the rule; `top`: the number of heads."""
     x, y, shown = scatter.x, scatter.y, scatter.outliers[:top]
     yield from _said(scatter_title(scatter), display)
     yield Text()
@@ -243,7 +243,7 @@ SIDES: Mapping[TokenSide, str] = {
 def render_head(head: HeadAtlas, display: Display, top: int) -> Iterator[Text]:
     """Render the head's scores, histograms, tokens and windows, and what their numbers are.
 
-    `top`: how many tokens of each side and how many windows; 0 for 10 and 3.
+    `top`: the number of tokens of each side and of windows; 0 for 10 and 3.
     """
     yield from _said(head_title(head), display)
     yield Text()

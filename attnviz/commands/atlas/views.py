@@ -32,7 +32,7 @@ class HeadPoint:
     """A head's two scores with their standard errors; `mean_over`: the items of the means.
 
     `distance_from_median`: the larger distance of the two from that of all heads, in robust
-    standard deviations; `partial`: which part of the corpus is counted, where it is not all.
+    standard deviations; `partial`: the part of the corpus that is counted, if not all.
     """
 
     head: Head
@@ -53,7 +53,7 @@ class HeadPoint:
 class Scatter:
     """Two scores, `x` and `y` by name, of all heads that have both, the farthest head first.
 
-    `missing`: how many heads lack one of them; `mean_over`: what the scores are averaged over.
+    `missing`: the number of heads that lack one of them; `mean_over`: the items of the means.
     """
 
     model: str
@@ -160,8 +160,8 @@ class Development:
 
     `names`, `steps` (checkpoints): their folders' names, and their training steps, None where their
     names carry none. `means`, `errors`: by score, (heads, checkpoints), NaN where there is nothing;
-    only means over documents have errors. `size`: how many documents and tokens each was measured
-    over; `mean_over`: what the scores are averaged over.
+    only means over documents have errors. `size`: the documents and tokens that each was measured
+    over; `mean_over`: the items of the means.
     """
 
     names: tuple[str, ...]

@@ -81,7 +81,7 @@ class WithoutSubset:
     """The circuit and the model without a subset K of the circuit.
 
     `circuit`: F(C∖K); `model`: F(M∖K); `gap`: F(M∖K) − F(C∖K). `faithfulness`: that of C∖K,
-    (F(C∖K) − F(∅)) / (F(M) − F(∅)). `loss`: what the circuit's own loses, (F(C) − F(C∖K)) /
+    (F(C∖K) − F(∅)) / (F(M) − F(∅)). `loss`: that of the circuit's own F, (F(C) − F(C∖K)) /
     (F(M) − F(∅)).
     """
 

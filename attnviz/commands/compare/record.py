@@ -47,7 +47,7 @@ class TextComparison:
     """Several texts through one model.
 
     `captures`: the transformed captures with their patterns; `queries`: the position of the word
-    in each, None where all rows were compared; `by`: what was compared; `heads`: the largest
+    in each, None where all rows were compared; `by`: the unit of comparison; `heads`: the largest
     difference first; `cosines`: the mean cosine over all pairs of the word's vectors, before
     layer 0 and after each layer; empty without a word.
     """

@@ -89,8 +89,8 @@ class Sheet:
     ) -> str:
         """`q = x·W_Q + b_Q   (5, 128)·(128, 32) = (5, 32)`; returns the formula that is turned.
 
-        `left`, `right`: what is multiplied, by its name. `factor`: a number before the product;
-        `then`: what stands after it and the bias, with tokens as rows and as columns.
+        `left`, `right`: the factors, by their names. `factor`: a number before the product;
+        `then`: the text after it and the bias, with tokens as rows and as columns.
         """
         (a, first), (b, second) = left, right
         out = (*first.shape[:-1], second.shape[-1])

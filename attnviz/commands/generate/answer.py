@@ -61,7 +61,7 @@ class FindResting:
     """Finds, row by row, what heads spend on keys on which they rest: the column is alike for all.
 
     Each row is judged by itself and those before it, as rows go out while the model writes.
-    `heads`: how many there are. `may`: the keys that may be rests (n), which are in no document:
+    `heads`: their number. `may`: the keys that may be rests (n), which are in no document:
     one that the head copies from would look the same.
     """
 
@@ -188,7 +188,7 @@ class Answer:
     def shares(self, unit: RowUnit, some: slice = slice(None)) -> "AnswerShares":
         """The shares of the segments in each token, word or sentence, or in each head.
 
-        `some`: which of the parts of the answer; of heads, all.
+        `some`: the parts of the answer to give; for heads, all.
         """
         if unit == "section" and len(self.sections) > 1:
             cut = self.by_section
@@ -205,7 +205,7 @@ class Answer:
         return self.shares_of(self.parts(unit)[some], some.start or 0)
 
     def shares_of(self, parts: Sequence[AnswerPart], before: int = 0) -> "AnswerShares":
-        """The shares of the segments in these parts; `before`: how many there are before them."""
+        """The shares of the segments in these parts; `before`: the number of parts before them."""
         means = [self._mean(self.counted[part.first : part.after]) for part in parts]
         shares = np.array(means, np.float32).reshape(len(parts), len(self.columns))
         return AnswerShares(self, tuple(parts), shares, before=before)
@@ -334,7 +334,7 @@ class AnswerShares:
 
     `shares` (parts, columns): the mean over the tokens of a part of the weight on the keys of a
     column; each row sums to 1. `lookback` (parts): where the parts are heads, the lookback ratio of
-    each; NaN where the answer is one token. `before`: how many parts of the answer come before
+    each; NaN where the answer is one token. `before`: the number of parts of the answer before
     them. `check`: the changes by deletions, where they were measured.
     """
 

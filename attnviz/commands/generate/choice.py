@@ -33,10 +33,10 @@ def note_on(choice: Choice, model: "LoadedModel") -> str | None:
     writes = model.kind == "self" and model.causal and model.can("generate")
     if choice.why != "all" or not writes:
         return None
-    every = f"so all {amount(len(choice.heads), 'head')} are joined, most of which look at what is "
+    every = f"so all {amount(len(choice.heads), 'head')} are joined, and most attend to tokens "
     if wrong := not_measurable(model, FOR_ANSWERS):
-        return f"retrieval heads cannot be measured, as {wrong}, {every}near"
-    return f"no head of {readable(model.identity.name)} is known to retrieve, {every}near"
+        return f"retrieval heads cannot be measured, as {wrong}, {every}nearby"
+    return f"no head of {readable(model.identity.name)} is known to retrieve, {every}nearby"
 
 
 def names_of(choice: Choice) -> str:

@@ -1,4 +1,4 @@
-"""`attnviz generate`: a model answers; what did each part of the answer look at?"""
+"""`attnviz generate`: a model answers; which tokens did each part of the answer attend to?"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

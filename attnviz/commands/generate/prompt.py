@@ -54,7 +54,7 @@ def prompt_for(
 ) -> Prompt:
     """Make the model's input; `raw`: documents and question without its chat template.
 
-    `images`: how many there are, beside those in a chat.
+    `images`: their number, beside those in a chat.
     """
     if isinstance(asked, Chat):
         if documents:
@@ -229,7 +229,7 @@ def _template(model: "LoadedModel", chat: Chat) -> "ChatTemplate | None":
 def _through_template(
     model: "LoadedModel", prompt: Prompt, images: int, *, raw: bool, documents: bool = True
 ) -> Prompt:
-    """A prompt after so many images through the model's chat template, if it has one.
+    """Make a prompt after `images` images by the model's chat template, if it has one.
 
     `documents`: its segments but the last one are documents.
     """

@@ -121,7 +121,7 @@ class KeepRows:
 class NewToken:
     """A token that was written, and its row: the weights (1 or heads, keys).
 
-    `rests`: what the heads, joined, spend on the keys that may be rests.
+    `rests`: the weight of the heads, joined, on the keys that may be rests.
     """
 
     id: int
@@ -188,7 +188,7 @@ class Answering:
     """A prompt that its model can answer, and the heads to keep of the answer.
 
     `target`: the ids of an answer that is given. `choice`: the heads; `how`: the way in which their
-    rows are joined. `room`: how many new tokens fit into the model's context, where fewer than
+    rows are joined. `room`: the number of new tokens that fit the model's context, where fewer than
     asked for do. `each_head`: the rows of each head are also kept apart. `contribution`:
     its rows are contribution weights.
     `sections`, `hops`: as `Answer` has them. `seen`: the prompt with its images; `see`: reads it

@@ -292,8 +292,8 @@ ABOUT = {
     "mass": "Weight in the box, of the whole row.",
     "on_image": "Weight on the image.",
     "within": "The share of that in the box.",
-    "entropy": "Of the weights on the image, in nats.",
-    "spatial_entropy": "Of the regions of the image with weights above the mean, in nats.",
+    "entropy": "The entropy of the weights on the image, in nats.",
+    "spatial_entropy": "That of the regions of the image with weights above the mean, in nats.",
     "sinks": "The share on the image that tokens take which nearly every word attends to.",
 }
 BOX_ROW = Fields[tuple[BoxReport, BoxScore]](

@@ -115,7 +115,7 @@ HINT = 'give {"text": "…", "links": [["query", ["key", "key"]]]} on each line'
 
 
 def labelled(content: object, folder: Path = Path()) -> LabelledText:
-    """The labelled text of an object, or of a line of JSON; `folder`: where its images are.
+    """The labelled text of an object, or of a line of JSON; `folder`: that of its images.
 
     Raises:
         InputError: it is none.
@@ -196,7 +196,7 @@ def run_labelled(
 ) -> LabelRun:
     """Run one labelled text, and see how much of each head's attention goes to the true keys.
 
-    `folder`: where the images are that it names.
+    `folder`: that of the images that it names.
     """
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     text = labelled(line, folder)

@@ -1,4 +1,4 @@
-"""Retrieval heads: those that look at the token that is copied, or write it."""
+"""Retrieval heads: those that attend to the token that is copied, or write it."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -105,7 +105,7 @@ def measure_retrieval(
     options: TextOptions,
     score: RetrievalScore = "attention",
 ) -> Retrieval:
-    """Score every head of a model: a needle in a haystack, and the heads that look at the copy.
+    """Score every head of a model: a needle in a haystack, and the heads that attend to it.
 
     Wu et al. 2024, "Retrieval Head Mechanistically Explains Long-Context Factuality", arXiv
     2404.15574. There the model writes the answer; here it is given, so that heads of models that

@@ -140,7 +140,7 @@ class PatchedTogether(BothRuns[PatchReport]):
 
 
 def effect_of(edits: Sequence[Edit], before: Outcome, ends: Outcome, after: Outcome) -> PatchEffect:
-    """The effect on one text; `ends`: what the source predicts."""
+    """The effect on one text; `ends`: the predictions of the source."""
     positions = edits[0].positions or ()
     one = len(positions) == len(edits) == 1 and edits[0].site.head is None
     change = after.measured - before.measured

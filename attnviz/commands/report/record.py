@@ -138,7 +138,7 @@ def _estimate(values: Sequence[float]) -> Estimate:
 class LeftOut:
     """A row of the file, or a question, that is in no mean, and why.
 
-    `row`: where in the file, from 1; of a `question`, its first.
+    `row`: the row in the file, from 1; for a `question`, its first.
     """
 
     row: int

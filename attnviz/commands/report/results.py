@@ -185,7 +185,7 @@ def _checked(text: str | InputError, number: int) -> JsonObject:
 class _Answer:
     """The rows of a line of the input, added up as they come.
 
-    `at`: how many segments the current row has so far, and `total` the sum of their shares;
+    `at`: the number of segments of the current row so far, and `total` the sum of their shares;
     `images`: it has rows of regions of images.
     """
 

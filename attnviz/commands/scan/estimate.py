@@ -53,7 +53,7 @@ class Estimated:
     """About what is left of a scan, and what it will take: seconds, bytes of memory and of disk.
 
     `documents`, `windows`, `tokens`: that are not counted yet; `shards`: those that they are in, of
-    `all_shards`; `length`: the most tokens of a window. `workers`: how many there will be.
+    `all_shards`; `length`: the most tokens of a window. `workers`: their future number.
     `memory`: of all workers, while they read the longest texts that are known. `more`: what one
     worker takes beyond it for a text that is as long as it may be, where there may be one.
     """
@@ -147,7 +147,7 @@ def share_kept(windows: float, most: int) -> float:
 class Survey:
     """An estimate of the whole corpus from a part of it.
 
-    `lengths`: the bytes of each text that was read; `share`: which part of the corpus that is;
+    `lengths`: the bytes of each text that was read; `share`: their share of the corpus;
     `pieces`: of texts, each a window long, at even distances; `longest`: bytes of the longest
     texts, as many as there may be workers.
     """

@@ -30,7 +30,7 @@ from attnviz.models.placement import Device
 class HowRun:
     """The settings of a scan that change no bit of its result.
 
-    `workers`: how many processes, None for one on each processor; `ray`: a cluster's address,
+    `workers`: the number of processes, None for one on each processor; `ray`: a cluster's address,
     "local" or "auto", None without one; `part`: (I, N) for the I-th of N processes that share the
     folder; `merge`: every part is counted already; `max_bad`: percent of the documents that may be
     skipped.
@@ -44,7 +44,7 @@ class HowRun:
 
 
 class Executor(ABC):
-    """Workers that do tasks; `workers`: how many there are at most."""
+    """Workers that do tasks; `workers`: the most there are."""
 
     def __init__(self, job: Job, workers: int) -> None:
         self._job, self.workers = job, workers

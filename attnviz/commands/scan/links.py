@@ -80,7 +80,7 @@ class Keeping:
 
 @dataclass(frozen=True)
 class SeenWindow:
-    """A window with the place of its document; `number`: which of its windows it is."""
+    """A window with the place of its document; `number`: its number among the windows."""
 
     path: str
     start: int

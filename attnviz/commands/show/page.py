@@ -72,7 +72,7 @@ class Start:
     `sink`: without the keys on which heads rest. `unit`: what tokens are merged to (None: kept);
     `query`: the position that is pinned among these, of several up to `after`. Links under `least`
     are hidden.
-    `choice`: why the head is shown, where a rule picked it; `finding`: what it does on the text.
+    `choice`: the rule that picked the head, if any; `finding`: its behaviour on the text.
     """
 
     head: Head | None = None

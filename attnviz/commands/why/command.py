@@ -110,8 +110,8 @@ class WhyQuestion:
 
     Without `head`, the one that `show` would pick; without `query`, the first one in that head's
     headline, or the last word; without `key`, the strongest one; without `versus`, the mean of the
-    row's scores by its own weights. `group`: how parts are summed up. `top`: how many parts to
-    list. `depth`: how many heads a tree follows back, one behind the other (or None). `check`:
+    row's scores by its own weights. `group`: how parts are summed up. `top`: the number of
+    parts to list. `depth`: the number of heads in a row that a tree follows back. `check`:
     also take the strongest part of each side away, and compute anew. `roles`, `segments`: what
     tokens are among those of other texts.
     """
@@ -241,7 +241,7 @@ def _keys(
 
 
 def _roles_apart(call: Arguments) -> None:
-    """See that roles are told apart only where tokens are."""
+    """Check that roles are distinguished only where tokens are."""
     if call.any_of("roles segments") and call["group"] == "layer":
         raise IdleOption(
             f"{option('group', 'layer')} has no tokens to distinguish",
