@@ -56,7 +56,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "scan": "Measure every head over a corpus, and keep examples of what it attends to.",
         "atlas": "Show what a scan found: every head's scores, the means over documents or tokens.",
         "predict": "Show the most likely next tokens, with their probabilities.",
-        "generate": "Go on with a text, and show what each new token looked at.",
+        "generate": "Continue a text, and show the tokens that each new one attended to.",
         "report": "Show how well many answers are grounded, and which of them to read first.",
         "ablate": "Ablate heads, MLPs or layers and measure the effect on predictions.",
         "patch": "Replace activations of a run with those from another text (activation patching).",

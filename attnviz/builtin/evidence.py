@@ -1,4 +1,4 @@
-"""Whether a behaviour of a head can occur in a text, and where: evidence from its words alone.
+"""Whether a behaviour of a head can occur in a text, and where: evidence from only its words.
 
 A text has evidence of a behaviour where bundled word lists find a query for it and a key before
 that query. The lists are of English, and they err; what a head does there is seen from its
@@ -50,7 +50,7 @@ def evidence(capture: Capture) -> Evidence:
     )
 
 
-# Nouns with their adjectives, as far as word lists tell.
+# Nouns with their adjectives, as far as word lists show.
 
 DETERMINERS = frozenset(
     """a an the this that these those some any no every each either neither both all several few
@@ -67,7 +67,7 @@ PREPOSITIONS = frozenset(
     very quite rather so too""".split()
 )
 BETWEEN = frozenset(", and or but very quite rather so too really extremely -".split())
-"""What may stand between two adjectives of one noun."""
+"""Words that may stand between two adjectives of one noun."""
 COPULAS = frozenset("am is are was were be been being 's".split())
 
 
@@ -197,7 +197,7 @@ MALE = frozenset(
 SMALL = frozenset("baby babies child kid infant toddler".split())
 """People whom some call "it"."""
 SUBJECTS = frozenset("i you he she we they it to who will would can could should must".split())
-"""What stands before a verb: "they ring", "to ring"."""
+"""Words that stand before a verb: "they ring", "to ring"."""
 WEATHER = frozenset("rain rains rained raining snow snows snowed snowing seems seemed".split())
 AFTER_IT = frozenset("is was 's will be would has had".split())
 EMPTY = frozenset(
@@ -367,7 +367,7 @@ ASKING = frozenset(
     )
 )  # fmt: skip
 LOOK_BACK, LOOK_AHEAD = 12, 8
-"""How many words before and behind an ambiguous word may tell its meaning."""
+"""The number of words before and after an ambiguous word that may show its meaning."""
 
 
 def _mystery(words: Sequence[Word]) -> Iterator[Occasion]:
@@ -403,9 +403,9 @@ def _may_be_name(word: Word) -> bool:
 
 
 def _senses(words: Sequence[Word]) -> Iterator[Occasion]:
-    """Nouns with several meanings, and the words a little before them that tell one of these.
+    """Nouns with several meanings, and the words a little before them that show one of these.
 
-    Where words before or behind the noun tell another of its meanings, too, nothing is sure.
+    Where words before or behind the noun show another of its meanings, too, nothing is sure.
     """
     for i, word in enumerate(words):
         if not (has_senses(word.lower) and _is_used_as_noun(words, i)):
@@ -472,7 +472,7 @@ FINDERS: Mapping[Behaviour, Callable[[Sequence[Word]], Iterator[Occasion]]] = Ma
 
 @dataclass(frozen=True)
 class Limits:
-    """The shares of a row that have to lie on all plausible keys, and on the strongest of them:
+    """The shares of a row that have to be on all plausible keys, and on the strongest of them:
     where one of several is meant it is `chosen`, where all are it is a part of `strongest`."""
 
     all_keys: float = 0.4
@@ -489,7 +489,7 @@ def acts_of(
     """The rows in which a head shows a behaviour, the clearest first: their strongest links.
 
     All links of a row go to plausible keys of its occasion, no other token has more weight, and
-    the `limits` are reached. Where one key alone is meant, there is one link. A link is one to a
+    the `limits` are reached. Where only one key is meant, there is one link. A link is one to a
     word: its weight is the sum over the word's tokens, its key the strongest of these. `weights`
     (n, n): the head's pattern; rows need not sum to 1.
     """

@@ -1,4 +1,4 @@
-"""What the bundled lists say of an English word: its part of speech, and whom it can stand for.
+"""The part of speech of an English word by the bundled lists, and whom it can stand for.
 
 The lists in `english/` come from WordNet (`making/english.py` makes them) but for those of
 function words, dates, first names and words with several senses, which were written by hand.

@@ -73,7 +73,7 @@ def config(
 
 
 Defaults: TypeAlias = dict[str, Any]
-"""Those of a command, by the option's name in the file; None where there is none."""
+"""The defaults of a command, by the option's name in the file; None without any."""
 
 
 def _defaults(session: Session, name: str) -> Defaults:

@@ -24,7 +24,7 @@ SHORT_HELP = "term"
 
 
 def render(entry: Entry, width: int) -> Iterator[RenderableType]:
-    """The definition, and the terms that it builds on."""
+    """Render the definition, and the terms that it builds on."""
     yield from folded(Text(entry.name, "bold"), width)
     yield from folded(Text(entry.definition), width)
     others = dict.fromkeys(each.name for each in entry.links.values() if each is not entry)

@@ -50,9 +50,9 @@ FIGURE = Fields[Figure](
         Field("behaviour", str),
         Field("measure", str),
         Field("value", float),
-        Field("bar", float | None, "What it had to reach."),
+        Field("bar", float | None, "The value that it had to reach."),
         Field("n", int, "How many cases it is over."),
-        Field("texts", str, "What the cases are from.", lambda f: f.texts or "held-out texts"),
+        Field("texts", str, "The source of the cases.", lambda f: f.texts or "held-out texts"),
     ),
 )
 AROUND = Fields[ReadHead](
@@ -76,7 +76,7 @@ CARD = Fields[tuple[ModelFacts, ModelCard]](
         Field(
             "bos",
             bool,
-            "Whether a beginning token stands before a text by default.",
+            "Whether a beginning token comes before a text by default.",
             lambda model: model[1].bos,
         ),
         Field("named_heads", list_of(NAMED_HEAD), "", lambda model: model[1].heads),
@@ -117,7 +117,7 @@ def listed(known: Sequence[ModelFacts], width: int) -> Iterator[RenderableType]:
 
 
 def render_card(facts: ModelFacts, card: ModelCard, width: int) -> Iterator[RenderableType]:
-    """One model's sizes, its named heads, and its figures."""
+    """Render one model's sizes, its named heads, and its figures."""
     heads = f"{amount(facts.layers, 'layer')} × {amount(facts.heads_per_layer, 'head')}"
     tokens = None if facts.context is None else f"{facts.context:,} tokens"
     match facts.reads:
@@ -167,7 +167,7 @@ def _figures(figures: Sequence[Figure], width: int) -> Iterator[Text]:
 
 
 def _readouts(readouts: Sequence[ReadOut], width: int) -> Iterator[Text]:
-    """How often each read-out is right around each head, and before any attention."""
+    """The accuracy of each read-out around each head, and before any attention."""
     names = ("before", "adds", "after", "token alone", "chance", "cases")
     columns = (Column("read-out"), Column("head"), *(Column(name, right=True) for name in names))
     rows = []
@@ -231,7 +231,7 @@ def models(
 
 
 def _described(name: str) -> tuple[ModelFacts, ModelCard]:
-    """As the catalog has it; embeddings with a card of their own, as they run no layer."""
+    """The facts in the catalog; embeddings with a card of their own, as they run no layer."""
     if name == EMBEDDINGS:
         facts, _ = describe(BUILTIN)
         counted = parameters_of(Source(BUILTIN))

@@ -30,8 +30,8 @@ MATRIX = Fields[Matrix](
     (
         Field("name", str),
         Field("part", ModelPart),
-        Field("shape", list[int], "Of one copy: (d_in, d_out) for the matrices of attention."),
-        Field("per", Per, "What each has one copy of it."),
+        Field("shape", list[int], "The shape of one copy: (d_in, d_out) for attention matrices."),
+        Field("per", Per, "The unit with one copy of it."),
         Field("each", int, "The parameters of one copy."),
         Field("copies", int, "How many copies the model has."),
         Field("total", int, "The parameters of all copies."),
@@ -45,7 +45,7 @@ SUM = Fields[tuple[str, int, str]](
 )
 APART = Fields[Apart](
     "ApartRow",
-    "Numbers in a file that are no parameters of their own.",
+    "Numbers in a file that are not parameters of their own.",
     (Field("source", str), Field("count", int), Field("why", str, "The reason, for a person.")),
 )
 COUNT = Fields[ParameterCount](
@@ -125,7 +125,7 @@ SUMS = Column(""), Column("", right=True), Column("", wraps=True, style="dim")
 
 
 def render(count: ParameterCount, width: int) -> Iterator[RenderableType]:
-    """The matrices with their total, and the sums of the attention weights."""
+    """Render the matrices with their total, and the sums of the attention weights."""
     yield from folded(Text(f"{count.name}: {count.total:,} parameters", "bold"), width)
     yield from folded(Text(", ".join(_facts(count)), "dim"), width)
     yield Text()

@@ -26,7 +26,7 @@ SHORT_HELP = "output"
 
 @cache
 def outputs() -> dict[str, JsonOutput]:
-    """What each command writes: the `JSON` of its module, or of `rows` in its folder."""
+    """The output of each command: the `JSON` of its module, or of `rows` in its folder."""
     package = __name__.rpartition(".")[0]
     known = {}
     for module in pkgutil.iter_modules(import_module(package).__path__, f"{package}."):

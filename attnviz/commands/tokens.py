@@ -53,7 +53,7 @@ JSON = JsonOutput((ROWS,))
 
 
 def render(captured: Capture, width: int) -> Iterator[RenderableType]:
-    """How many tokens there are, and each with its slice of the text as Python's; images as one."""
+    """Render the number of tokens, and each with its slice of the text; images as one."""
     size = amount(len(captured.query_tokens), "token")
     if captured.images:
         from attnviz.draw.overlay import image_facts

@@ -52,8 +52,8 @@ def documents_of(piece: FilePart, split: Split, field: str) -> Iterator[CorpusTe
     """The documents that begin in a piece; blank ones are none.
 
     A document that cannot be read is skipped with the reason. Where the file itself cannot be read
-    any further, the rest of the piece is skipped as one. `split`: what a document of a text file
-    is; `field`: where a JSON object holds its text, or the column of a table.
+    any further, the rest of the piece is skipped as one. `split`: the unit of a document of a text
+    file; `field`: where a JSON object holds its text, or the column of a table.
     """
     path, form = shown(piece.path), named_form(piece.path)
     units = _rows(piece, field) if form.kind == "table" else _stream(piece, form, split)
@@ -155,12 +155,12 @@ def _stream(piece: FilePart, form: ContentForm, split: Split) -> Iterator[TextUn
 
 
 def _no_text(path: str, form: ContentForm) -> str | None:
-    """Why the beginning of a file shows that it holds no text; None: it may hold some."""
+    """The reason why a file, by its beginning, holds no text, or None if it may hold some."""
     try:
         with decompressed(path, form) as stream, reading(path):
             head = stream.read(LOOKED_AT)
     except InputError:
-        return None  # it is told when the documents are read
+        return None  # it is reported when the documents are read
     if head.startswith(UTF16_MARKS):
         return "UTF-16, and not UTF-8"
     return NO_TEXT if b"\0" in head else None

@@ -80,7 +80,7 @@ class Store:
                 system.mv(partial, self.url(name))
 
     def read(self, name: str) -> bytes | None:
-        """The content of a file; None where there is none."""
+        """Read the content of a file; None where there is none."""
         with self._one_sentence(InputError, name):
             try:
                 if self.remote:
@@ -114,7 +114,7 @@ class Store:
         return {"bytes": size, "blake2b": digest.hexdigest()}
 
     def open(self, name: str) -> BinaryIO:
-        """A file, to be read in parts."""
+        """Open a file, to be read in parts."""
         if self.remote:
             return cast("BinaryIO", self._system.open(self.url(name), "rb"))
         path = Path(self.where) / name
@@ -210,8 +210,8 @@ class Request:
 
     `paths`: files, folders, patterns or URLs; `key`: where a JSON object, or a row of Parquet,
     holds its text; `length`: the most tokens of a window; `shard`: about how many bytes are counted
-    at a time, None: as many as a corpus of this size wants; `documents`: how many are read, None:
-    all; `seed`: which windows are drawn as examples.
+    at a time, None: as many as a corpus of this size wants; `documents`: how many are read, None
+    for all; `seed`: that of the drawn examples.
     """
 
     paths: tuple[str, ...]
@@ -234,13 +234,13 @@ class Request:
 
 # The manifest of a scan: what was asked, over what, with what.
 #
-# A scan goes on where its folder holds the same manifest, and is refused where it holds another
+# A scan continues where its folder holds the same manifest, and is refused where it holds another
 # one: a result never mixes two corpora, models, versions or kinds of processor. Beside what was
 # asked it holds the scan's name, which is its digest, and when all is written, how the result was
 # made, and the size and digest of every file of it: without them, a scan is not finished.
 #
-# The weights of a model that is loaded by its name are no part of it, as a plan is made without
-# them: their fingerprint stands in every record (`Origin`), and records of other weights are not
+# The weights of a model that is loaded by its name are not part of it, as a plan is made without
+# them: their fingerprint is in every record (`Origin`), and records of other weights are not
 # merged.
 
 
@@ -346,7 +346,7 @@ def is_of_this_scan(store: Store, manifest: Mapping[str, Any]) -> bool:
 
 
 def made_of(manifest: Mapping[str, Any], origin: Origin) -> dict[str, Any]:
-    """How the result of a scan was made: the same for the same scan, whoever ran it, and when."""
+    """The facts of how a scan was made: the same for the same scan, whoever ran it, and when."""
     same = ("kind", "engine", "device", "dtype")
     options = {
         "corpus": manifest["paths"],
@@ -412,7 +412,7 @@ def _check_orphans(store: Store, shards: Iterable[str], scan: str) -> None:
             scans.add(record_of_bytes(store.read(name) or b"").origin.scan)
     if scans != {scan}:
         kept = "shards of another scan" if scans else "tables without their shards"
-        raise UsageError(f"{store.where!r} has lost its manifest, and holds {kept}", ANOTHER)
+        raise UsageError(f"{store.where!r} has lost its manifest, but holds {kept}", ANOTHER)
 
 
 def _difference(name: str, old: object, new: object) -> str:
@@ -424,7 +424,7 @@ def _difference(name: str, old: object, new: object) -> str:
 
 
 def read_manifest(store: Store) -> Mapping[str, Any]:
-    """The manifest of a scan.
+    """Read the manifest of a scan.
 
     Raises:
         InputError: the folder holds none, or a damaged one, or that of another version.
@@ -453,7 +453,7 @@ FLAGS = {
 
 
 def _command_of(manifest: Mapping[str, Any], folder: str) -> str:
-    """The command of a scan, as far as a manifest of another version tells it."""
+    """The command of a scan, as far as a manifest of another version has it."""
     heads, paths = manifest.get("heads"), manifest.get("paths")
     said = {**manifest, "heads": None, **(heads if isinstance(heads, dict) else {})}
     options = [

@@ -57,7 +57,7 @@ def form_of(path: str) -> ContentForm | None:
 
 
 def named_form(path: str) -> ContentForm:
-    """The same of a file that was named; it is text where its name does not say."""
+    """The form of a file that was named; it is text if its name does not show another form."""
     return form_of(path) or ContentForm("text", _promised(path)[1])
 
 
@@ -238,7 +238,7 @@ class FilePart:
 class Shard:
     """The documents that one worker counts at a time; its record has its number.
 
-    `most`: how many documents of it are counted; None: all.
+    `most`: the number of its documents that are counted, or None for all.
     """
 
     number: int

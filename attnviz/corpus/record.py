@@ -55,7 +55,7 @@ class Origin:
 
     `scan`: a digest of the manifest; `device`: what the model ran on; `length`: the most tokens of
     a window, as the model takes them; `model`: as it was loaded, with the fingerprint of its
-    weights; `bos`: whether a beginning token stood in front of each window.
+    weights; `bos`: whether a beginning token came before each window.
     """
 
     scan: str = ""
@@ -72,7 +72,7 @@ NOWHERE = Origin()
 class Record:
     """Counts of H heads, named as in L5H1; `documents`, `windows`, `tokens`: of how much.
 
-    `bad`: how many documents could not be read.
+    `bad`: the number of documents that could not be read.
 
     `totals`, `counts` (H, M): the sum of each metric over documents, and how many have it;
     `squares` (H, M): the sum of its squared deviations from their mean. `distances`, `positions`
@@ -85,7 +85,7 @@ class Record:
     Windows are named (shard, ordinal), behind the number by which they were chosen, the least
     first: `best` (H, TOP, 3) by the largest weight between two
     tokens, negative; `drawn` (H, DRAWN, PER_BIN, 3) and
-    `sample` (SAMPLE, 3) by their hash. NONE where there are not so many.
+    `sample` (SAMPLE, 3) by their hash. NONE where there are fewer.
     """
 
     heads: tuple[str, ...]
@@ -109,15 +109,15 @@ class Record:
 
 SUMMED = ("totals", "counts", "distances", "positions", "sums", "rows", "largest")
 WHOLE = ("counts", "rows", "largest")
-"""Those of them that are whole numbers, as what is chosen is."""
+"""The arrays of whole numbers, beside those of what is chosen."""
 CHOSEN = ("best", "drawn", "sample")
 NUMBERS = ("documents", "windows", "tokens", "bad")
 TOTALS = (*(name for name in SUMS if name != "mass"), "largest")
-"""What is summed over the rows of windows; of `largest`, over windows. The metrics come first."""
+"""The names of sums over rows; of `largest`, over windows. The metrics come first."""
 
 
 def shapes(heads: int) -> Mapping[str, tuple[int, ...]]:
-    """The shape of each array of a record of so many heads."""
+    """The shape of each array of a record of this number of heads."""
     metrics = len(SCORES)
     return {
         "totals": (heads, metrics),
@@ -237,7 +237,7 @@ def means_over_tokens(record: Record, head: int) -> dict[str, tuple[float | None
 
 
 def estimate(record: Record, head: int, metric: int) -> Estimate:
-    """The mean of a metric over documents, with its standard error where there are several."""
+    """Estimate the mean of a metric over documents, with its standard error for several."""
     n, total = int(record.counts[head, metric]), float(record.totals[head, metric])
     if not n:
         return Estimate(nan, None)
@@ -273,7 +273,7 @@ def score_rows(total: Record) -> Iterator[Mapping[str, object]]:
 def bin_rows(total: Record) -> Iterator[Mapping[str, object]]:
     """The rows of `histograms.parquet`.
 
-    `distance`, `position`: the mean mass per query; `largest`: how many windows.
+    `distance`, `position`: the mean mass per query; `largest`: the number of windows.
     """
     doubling = list(zip(map(float, (0, *EDGES)), (*map(float, EDGES), None), strict=True))
     equal = [(i / WEIGHTS, (i + 1) / WEIGHTS) for i in range(WEIGHTS)]
@@ -297,7 +297,7 @@ AT_ONCE = 32
 
 
 def total_of(records: Iterable[Record], where: str) -> Record | None:
-    """Records as one, added in their order; None: there is none.
+    """Add records up to one, in their order; None without any.
 
     `where`: the folder that they are in.
 
@@ -320,7 +320,7 @@ def total_of(records: Iterable[Record], where: str) -> Record | None:
 
 
 DIGEST = 16
-"""Bytes of a digest, which stand behind a record: a zip file has bytes that no checksum holds."""
+"""Bytes of a digest, which follow a record: a zip file has bytes that no checksum holds."""
 
 
 def record_to_bytes(record: Record, skipped: Sequence[Skipped] = (), shard: int = 0) -> bytes:
@@ -351,7 +351,7 @@ def archive(
 
 
 def record_of_bytes(data: bytes, shard: int | None = None) -> Record:
-    """The record that a file holds.
+    """Read the record that a file holds.
 
     Raises:
         ValueError: it holds none, or that of another shard than this one.

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 
 
 def read_atlas(folder: str | Path, mean: MeanOver = "documents", *, partial: bool = False) -> Atlas:
-    """The result of a scan; `folder`: a path, or a URL that fsspec opens; `mean`: which is shown.
+    """Read the result of a scan; `folder`: a path, or a URL for fsspec; `mean`: which is shown.
 
-    `partial`: what is counted so far, where the scan is not finished.
+    `partial`: the part counted so far, where the scan is not finished.
 
     Raises:
         UsageError: pyarrow is not installed.
@@ -61,7 +61,7 @@ def read_atlas(folder: str | Path, mean: MeanOver = "documents", *, partial: boo
 
 
 def read_head(atlas: Atlas, row: StoredRow) -> HeadAtlas:
-    """All that was found of one head; `row`: its row of the atlas."""
+    """Read all that was found of one head; `row`: its row of the atlas."""
     if atlas.total is not None:
         return next(each for each in read_heads(atlas) if each.head == head_of(row))
     _checked(atlas.folder, *OF_A_HEAD)
@@ -71,7 +71,7 @@ def read_head(atlas: Atlas, row: StoredRow) -> HeadAtlas:
 
 
 def read_heads(atlas: Atlas) -> Iterator[HeadAtlas]:
-    """All that was found of each head, one after the other; the tables are read once.
+    """Read all that was found of each head, one after the other; the tables are read once.
 
     The rows of the atlas are in the order of the table.
 
@@ -118,7 +118,7 @@ def _checked(folder: str, *tables: str) -> Mapping[str, Any]:
 
 
 def _what_to_do(store: Store) -> str:
-    """How a scan that is not finished goes on: it runs, was stopped, or met too many bad files."""
+    """The advice on an unfinished scan: it runs, was stopped, or met too many bad files."""
     so_far = f"or see what is counted with {option('partial', True)}"
     if is_locked(store):
         return f"wait for the scan that runs there, {so_far}"
@@ -200,7 +200,7 @@ def size_of(size: tuple[int, int]) -> str:
 
 
 def partial_notes(partial: str) -> list[str]:
-    """What a reader of a part of a scan has to know; nothing where it is all."""
+    """The notes for a reader of a part of a scan; none for a whole one."""
     if not partial:
         return []
     missing = "tokens and example windows are missing until it is"
@@ -238,7 +238,7 @@ class ScanAtlas(Result[Atlas]):
         return list(self.record.rows)
 
     def to_columns(self) -> dict[str, Any]:
-        """The same as lists by column, as pandas.DataFrame and polars.DataFrame take them."""
+        """The rows as lists by column, as pandas.DataFrame and polars.DataFrame take them."""
         return {name: [row[name] for row in self.rows] for name in self.rows[0]}
 
     def figure(self, plot: str | None = None, **look: Any) -> "Figure":
@@ -299,7 +299,7 @@ class ScanAtlas(Result[Atlas]):
 
 
 def read_scan(folder: str, mean: MeanOver = "documents", *, partial: bool = False) -> ScanAtlas:
-    """The result of a scan, as Python has it; as `read_atlas`."""
+    """Read the result of a scan, as Python has it; as `read_atlas`."""
     whole = read_atlas(folder, mean, partial=partial)
     models = [] if whole.identity is None else [whole.identity]
     return ScanAtlas(ALL_HEADS, whole, models=models, _made=whole.made)

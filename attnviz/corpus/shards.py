@@ -70,7 +70,7 @@ def _pieces(file: CorpusFile, split: Split, most: int) -> Iterator[FilePart]:
         try:
             cuts = cuts_of(file.path, most)
         except InputError:
-            cuts = ()  # the documents tell
+            cuts = ()  # the documents show them
     else:
         cuts = range(most, file.size, most)
     for start, end in pairwise([0, *cuts, file.size]):
@@ -120,7 +120,7 @@ def check_unchanged(files: Iterable[CorpusFile], *, here: bool) -> None:
 
 
 def _change_of(file: CorpusFile, here: bool) -> str | None:
-    """The change of a file since it was listed; None: it is the same."""
+    """The change of a file since it was listed, or None if it is the same."""
     inode = file.inode
     with reading(file.path):
         try:
@@ -150,7 +150,7 @@ def _local(path: str, avoid: str | None) -> Iterator[tuple[object, CorpusFile]]:
     if glob.has_magic(path) and not os.path.lexists(path):
         yield from _matched(path, avoid)
         return
-    path = path and str(Path(path))  # an empty one is no file
+    path = path and str(Path(path))  # an empty one is not a file
     with reading(path):
         state = os.stat(path)
     check_regular(path, state)
@@ -296,7 +296,7 @@ def _infos(system: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 def _marks(info: Mapping[str, Any]) -> Iterator[str]:
     for value in (info[name] for name in MARKS if info.get(name)):
-        # a listing may tell seconds where the file itself tells a date
+        # a listing may have seconds where the file itself has a date
         yield str(value.timestamp() if isinstance(value, datetime) else value)
 
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 else:
     ScoreName = Literal[tuple(SCORES)]
 MeanOver: TypeAlias = Literal["documents", "tokens"]
-"""What the mean of a score is taken over; of tokens, over the queries that can show it."""
+"""The items that the mean of a score is over; tokens are the queries that can show it."""
 Histogram: TypeAlias = Literal["distance", "position", "largest"]
 """`distance`, `position`: the mean mass per query on keys so far away, or at this position;
-`largest`: how many windows have their largest weight there."""
+`largest`: the number of windows with their largest weight there."""
 TokenSide: TypeAlias = Literal["query", "key", "pair"]
 
 
@@ -38,7 +38,7 @@ TokenSide: TypeAlias = Literal["query", "key", "pair"]
 
 @dataclass(frozen=True)
 class Bin:
-    """A bin of a histogram: from `start` up to, and without, `end`; None: it is open."""
+    """A bin of a histogram: from `start` up to, and without, `end`; None if it is open."""
 
     start: float
     end: float | None
@@ -64,7 +64,7 @@ class HeadExample:
     `kind`: "top" where it is one of those with the largest weight between two tokens, "bin" where
     it was drawn from the windows of its bin; `bin`: the number of the bin of `largest`, its largest
     weight; `apart`: that between two tokens (both without the first row and column); `path`,
-    `start`: the document; `window`: which of its windows.
+    `start`: the document; `window`: its number in that.
     `queries`, `keys`, `weights` (n): the links, by query, at most 8 keys a row, 0.005 and more.
     """
 
@@ -82,7 +82,7 @@ class HeadExample:
 
     @property
     def strongest(self) -> tuple[int, int] | None:
-        """Query and key of the strongest link that tells something; None: there is no link.
+        """Query and key of the strongest link that has a meaning, or None without a link.
 
         First row and column are left out, and a token's attention to itself where there is other.
         """
@@ -121,7 +121,7 @@ class HeadAtlas:
         return head_of(self.row)
 
     def first(self, most: int | None) -> "HeadAtlas":
-        """The same with at most so many tokens of each side, and examples; None: all."""
+        """The head with at most this number of tokens of each side and of examples, or with all."""
         tokens = {side: masses[:most] for side, masses in self.tokens.items()}
         return replace(self, tokens=tokens, examples=self.examples[:most])
 
@@ -130,10 +130,10 @@ class HeadAtlas:
 class Atlas:
     """The scores of every head, as `heads.parquet` has them; `model` is its name.
 
-    `rows`: beside the columns, `mean_over`: what the scores are averaged over.
+    `rows`: beside the columns, `mean_over`: the items that scores are averaged over.
     `manifest`: that of the scan; `identity`: the model as it was loaded; `folder`: where the
     tables are, as it was named; `made`: how the scan was made, as every result of it carries it.
-    `total`: what is counted, where the scan is not finished; then the rows have `partial`.
+    `total`: the counted part, where the scan is not finished; then the rows have `partial`.
     """
 
     model: str
@@ -157,12 +157,12 @@ class Atlas:
 
     @property
     def mean_over(self) -> MeanOver:
-        """What the scores are means over."""
+        """The items that the scores are means over."""
         over: MeanOver = self.rows[0]["mean_over"]
         return over
 
     def sorted_by(self, score: str) -> "Atlas":
-        """The same heads in this order, the largest first; heads without the score last."""
+        """The heads in the order of a score, the largest first; heads without the score last."""
         order = sorted(self.rows, key=lambda row: (row[score] is None, -(row[score] or 0.0)))
         return replace(self, rows=order)
 
@@ -177,7 +177,7 @@ class Atlas:
 
     @property
     def size(self) -> tuple[int, int]:
-        """How many documents and tokens were counted."""
+        """The number of documents and of tokens that were counted."""
         return int(self.rows[0]["documents"]), int(self.rows[0]["tokens"])
 
 
@@ -190,7 +190,7 @@ def row_of_means(row: Mapping[str, Any], over: MeanOver) -> Mapping[str, Any]:
 
 
 def partial_of(row: Mapping[str, Any]) -> str:
-    """Which part of the corpus a row of the atlas is of; empty: all of it."""
+    """The part of the corpus that a row of the atlas is of, or empty for all of it."""
     return str(row.get("partial", ""))
 
 
@@ -216,12 +216,12 @@ def _scores() -> Iterator[Field[Row]]:
 
 
 PLACE = (_item("layer", int, LAYER), _item("head", int, HEAD))
-OVER = "What the scores are averaged over."
+OVER = "The items that the scores are averaged over."
 COUNTED = tuple(_item(name, int) for name in ("documents", "windows", "tokens"))
 
 
 def partial_field(row: Callable[[Any], Row]) -> Field[Any]:
-    """Which part of the corpus is counted, where the scan is not finished."""
+    """The field for the part of the corpus that is counted, if the scan is not finished."""
     about = "How many shards of how many are counted, where the scan is not finished."
     return Field("partial", str, about, lambda of: partial_of(row(of)) or ABSENT, optional=True)
 
@@ -277,7 +277,7 @@ TABLES: Mapping[str, Sequence[Field[Any]]] = {
 """The columns of each table of a scan's result."""
 StoredRow: TypeAlias = Mapping[str, Any]
 AT_ONCE = {"histograms": 1 << 12, "tokens": 1 << 12, "examples": 16}
-"""How many rows are in memory while a table is read head by head; an example is large."""
+"""The number of rows in memory while a table is read head by head; an example is large."""
 GROUP = {"heads": 1 << 12, "histograms": 1 << 12, "tokens": 1 << 10, "examples": 1 << 6}
 """Rows of a group, of which a reader of one head reads few."""
 SAID = b"attnviz"
@@ -392,7 +392,7 @@ def _values(column: Any) -> Sequence[Any]:
 
 
 def read_table(folder: str, table: str, head: Head | None = None) -> list[dict[str, Any]]:
-    """The rows of a table, or those of one head."""
+    """Read the rows of a table, or those of one head."""
     import_parquet()
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -436,7 +436,7 @@ def _example(row: StoredRow) -> HeadExample:
     places = np.concatenate([queries, keys])
     inside = ((places >= 0) & (places < len(tokens))).all()
     if not (len(queries) == len(keys) == len(weights) and inside and np.isfinite(weights).all()):
-        raise InputError("a table of examples has links that are none", "scan again")
+        raise InputError("a table of examples has links to tokens it lacks", "scan again")
     links = {"tokens": tokens, "queries": queries, "keys": keys, "weights": weights}
     return HeadExample(**{**_values_of(EXAMPLE, row), **links})
 
@@ -447,7 +447,7 @@ def _check(batch: Any, path: str, table: str) -> None:
     import pyarrow.compute as pc
 
     if not batch.schema.equals(columns(table)):
-        raise InputError(f"{path!r} is no table of {table}", "scan again")
+        raise InputError(f"{path!r} is not a table of {table}", "scan again")
     for each, column in zip(TABLES[table], batch.columns, strict=True):
         flat = pc.list_flatten(column) if pa.types.is_list(column.type) else column
         if (column.null_count or flat.null_count) and NoneType not in kinds_of(each.type):

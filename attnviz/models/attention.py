@@ -21,7 +21,7 @@ def dot_products(q: Tensor, k: Tensor) -> Tensor:
 
 
 def attention_scores(q: Tensor, k: Tensor) -> Tensor:
-    """How well each key answers each query: q·k / √d_k (..., n_q, n_k), before the mask."""
+    """The attention scores q·k / √d_k of each query and key (..., n_q, n_k), before the mask."""
     return dot_products(q, k) / math.sqrt(q.size(-1))
 
 
@@ -56,7 +56,7 @@ def causal_rows(rows: slice, device: torch.device | None = None) -> Tensor:
 
 
 def rows_of_mask(mask: Tensor | None, rows: slice) -> Tensor | None:
-    """Some query rows of a mask (..., n_q or 1, n_k); None is no mask."""
+    """Some query rows of a mask (..., n_q or 1, n_k), or None without a mask."""
     return mask if mask is None or mask.size(-2) == 1 else mask[..., rows, :]
 
 

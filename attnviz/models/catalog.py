@@ -60,9 +60,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Source:
-    """Which model, and where from: `name` is a bundled model, embeddings, a hub id or a folder.
+    """The model and its origin: `name` is a bundled model, embeddings, a hub id or a folder.
 
-    `kind`: which of an encoder-decoder's three attentions. `causal`: mask later tokens, where
+    `kind`: one of an encoder-decoder's three attentions. `causal`: mask later tokens, where
     the model (embeddings) leaves that open. `engine`: the from-scratch model where it can run
     the folder (auto), only that one, or transformers.
     """
@@ -117,7 +117,7 @@ def _runs_natively(folder: Path, source: Source) -> bool:
     if read_config(folder).get("model_type") != "gpt2":
         if source.engine == "native":
             raise UsageError(
-                f"the from-scratch model is a GPT-2, and {source.name} is not",
+                f"the from-scratch model is a GPT-2, but {source.name} is not",
                 f"leave {option('engine')} out",
             )
         return False
@@ -200,7 +200,7 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
 
 
 def parameters_of(source: Source) -> ParameterCount:
-    """A model's parameters, from its sizes alone; only config.json is fetched from the hub."""
+    """A model's parameters, from only its sizes; the hub is asked only for config.json."""
     name = source.name
     if name == EMBEDDINGS:
         raise UsageError(f"{name} has no matrices of its own", f"count those of {BUILTIN}")
@@ -212,7 +212,7 @@ def parameters_of(source: Source) -> ParameterCount:
 
 
 def identity_of(source: Source, parameters: int = 0) -> ModelIdentity:
-    """Which model this is, as its configuration tells, where it is not run."""
+    """The identity of a model from its configuration, if it is not run."""
     name, revision = source.name, source.revision
     if name == EMBEDDINGS:
         return ModelIdentity(name, name, (1,), parameters, "none", "none")
@@ -232,7 +232,7 @@ def identity_of(source: Source, parameters: int = 0) -> ModelIdentity:
 
 
 def _local_folder(name: str) -> Path | None:
-    """The folder that a name means; None: it is a model of the hub."""
+    """The folder that a name means, or None for a model of the hub."""
     if name in KNOWN_MODELS:
         of_bundle = BUILTIN if name == EMBEDDINGS else name
         return bundled_folder(of_bundle) if of_bundle in BUNDLED else None
@@ -249,7 +249,7 @@ BUNDLED_SIZES = {
     SHAPES: ModelSizes("llava", (4,) * 4, vocab_size=51, context=512, bos_id=1),
     ENCODER: ModelSizes("vit", (4,) * 4, vocab_size=0, context=145, bos_id=None, reads="image"),
 }
-"""Those of folders that only transformers reads; listing models does not import it."""
+"""The kinds of folders that only transformers reads; listing models does not import it."""
 
 
 def _sizes_of(folder: Path, name: str) -> ModelSizes:
@@ -290,7 +290,7 @@ def files_of_model(source: Source) -> list[tuple[str, int, str]]:
 
 
 def state_of_memory(model: "LoadedModel") -> list[tuple[str, int, str]]:
-    """The same of a model in memory, whose fingerprint is to be of all bytes."""
+    """The state of a model in memory, whose fingerprint is to be of all bytes."""
     from hashlib import blake2b
 
     state = repr((model.identity, model.tokenizer.backend.to_str())).encode()
@@ -312,7 +312,7 @@ TIMEOUT = 10  # seconds
 
 
 def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Path:
-    """The local folder of a hub model; one that is complete in the cache needs no request."""
+    """Fetch the local folder of a hub model; one that is complete in the cache needs no request."""
     folder = cached(name, revision)
     if folder is not None:
         return folder
@@ -330,7 +330,7 @@ def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Pat
 def cached(name: str, revision: str | None = None) -> Path | None:
     """The cached folder, if it holds the configuration, the tokenizer and all weights.
 
-    A model of images alone has settings of its image processor in the place of a tokenizer.
+    A model of only images has settings of its image processor in the place of a tokenizer.
     """
     import huggingface_hub as hub
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
@@ -363,7 +363,7 @@ def cached_names() -> list[str]:
 
 
 def fetch_config(name: str, revision: str | None, *, offline: bool) -> Path:
-    """The folder in the cache that holds a hub model's config.json, and perhaps nothing else."""
+    """Fetch a hub model's config.json to the cache, and return its folder, perhaps of it only."""
     import huggingface_hub as hub
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 

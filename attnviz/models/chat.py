@@ -2,7 +2,7 @@
 
 The place of a message in what the template makes of it is not known, so the chat is rendered a
 second time with marks around each message. Where that, without its marks, is the first rendering,
-the marks tell the places; else each part is tried alone, and one whose marks change the result has
+the marks show the places; else parts are tried one by one; one whose marks change the result has
 no place.
 """
 
@@ -60,7 +60,7 @@ class Rendered:
 
 
 def read_template(folder: Path, chat: Chat) -> ChatTemplate | None:
-    """The template that transformers takes for a chat, if the model's folder has one."""
+    """Read the template that transformers takes for a chat, if the model's folder has one."""
     files = [path for path in (folder / FILE, *(folder / OTHERS).glob("*.jinja")) if path.is_file()]
     if not files and not tokenizer_settings(folder).get("chat_template"):
         return None
@@ -81,7 +81,7 @@ def read_template(folder: Path, chat: Chat) -> ChatTemplate | None:
     tools = "tools" in chat.content and "tool_use" in named
     name = chat.template or ("tool_use" if tools else "default")
     if not named:
-        raise ModelError("the model's chat template is no text", CHANGE)
+        raise ModelError("the model's chat template is not a text", CHANGE)
     if name not in named:
         raise ModelError(
             f"the model has no chat template {name!r}, but {', '.join(map(repr, named))}",
@@ -94,7 +94,7 @@ def read_template(folder: Path, chat: Chat) -> ChatTemplate | None:
 def _templates_of(
     folder: Path, files: tuple[Path, ...], stamps: tuple[tuple[str, int], ...]
 ) -> tuple[Any, Mapping[str, str]]:
-    """What transformers reads in a folder, once for all chats; `stamps`: when it was written."""
+    """The chat templates and special tokens of a folder, read once; `stamps`: its files' times."""
     with foreign(folder):
         names = [str(path.relative_to(folder)) for path in files]
         tokenizer = transformers_tokenizer(folder, names)
@@ -210,7 +210,7 @@ def _segments(marked: Iterable[str], text: str, parts: Sequence[ChatPart]) -> tu
 
 
 def _object_around(text: str, texts: Sequence[Slice], within: Slice) -> Slice:
-    """The widest braces around these texts, else their lines, as far as they lie `within`.
+    """The widest braces around these texts, else their lines, as far as they are `within`.
 
     Braces in the texts themselves count for none.
     """
@@ -235,7 +235,7 @@ def _object_around(text: str, texts: Sequence[Slice], within: Slice) -> Slice:
 def _render(
     template: ChatTemplate, chat: Chat, marked: Sequence[Collection[ChatPart]]
 ) -> list[str]:
-    """The chat once with marks around each of these collections of its parts."""
+    """Render the chat once with marks around each of these collections of its parts."""
     request = {
         "template": template.source,
         "variables": {"add_generation_prompt": True, **template.variables, **chat.variables},

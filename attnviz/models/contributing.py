@@ -58,7 +58,7 @@ class Writing:
         return (v @ (self.w_o.double() @ direction)[..., None]).squeeze(-1)
 
     def passed(self, z: Tensor) -> Tensor:
-        """What the gate lets through of the heads' outputs z (n_q, h, d_v): (2, h, n_q).
+        """The share that the gate lets through of the heads' outputs z (n_q, h, d_v): (2, h, n_q).
 
         Its mean, and ‖(g ∘ z) W_O‖ / ‖z W_O‖; its mean, too, where nothing is to be written.
         """

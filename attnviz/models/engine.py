@@ -1,4 +1,4 @@
-"""What every engine is made of: rows handed over, tokens drawn, vectors changed, a head recorded.
+"""The parts of every engine: handing over rows, drawing tokens, changing vectors, recording heads.
 
 Here is the edge of `models/`: blocks of a layer's query rows arrive as tensors and leave as numpy.
 """
@@ -77,7 +77,7 @@ class Handover:
 
 
 def rows_at_a_time(n_keys: int, n_heads: int) -> int:
-    """How many query rows to compute at a time."""
+    """The number of query rows to compute at a time."""
     return max(LEAST_ROWS, min(MOST_ROWS, ENTRIES // max(1, n_heads * n_keys)))
 
 
@@ -164,7 +164,7 @@ def log_probability(logits: Tensor, ids: Tensor) -> Tensor:
 class ChangedBatch:
     """The interventions of a batch, each with its place in it.
 
-    `tokens`: n. `taken`: what takes the place of vectors, by ("mean", "source" or "given", site):
+    `tokens`: n. `taken`: the replacements of vectors, by ("mean", "source" or "given", site):
     (n, width), already in the order of this text's positions, or (1, width) for all of them.
     """
 
@@ -246,7 +246,7 @@ class RecordedHead:
     (h, d_k, d) and z (h, n_q, d_k) are those of all heads; b_o (d). mask (n_q, n_k): True where the
     query may attend to the key. unembedding (V, d), where its width is that of the stream.
     `arrays`: every other array, under its name and with its shape in `HeadTrace`. `rows`: those of
-    them that are of the query alone, of all queries (n_q, d).
+    them that are only of the query, of all queries (n_q, d).
     """
 
     head: Head
@@ -264,7 +264,7 @@ class RecordedHead:
 
 
 def present(**arrays: Tensor | None) -> dict[str, Tensor]:
-    """Those of the arrays that a model has."""
+    """The arrays that a model has, by name."""
     return {name: array for name, array in arrays.items() if array is not None}
 
 

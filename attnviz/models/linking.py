@@ -18,7 +18,7 @@ from attnviz.records.heads import Head, by_layer
 from attnviz.records.metrics import HeadLinks
 
 MOST_LINKS, LEAST_LINK = 8, 0.005
-"""Links that are kept of a row: at most so many, and none below this weight."""
+"""The most links that are kept of a row, and their least weight."""
 GiveLinks: TypeAlias = Callable[[HeadLinks], None]
 
 
@@ -67,7 +67,7 @@ ROWS = 1 << 13
 def strongest(weights: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
     """The strongest links of rows (r, m): rows, keys and weights.
 
-    They stand by row, and by falling weight, the earlier key first of two with one weight.
+    They are sorted by row, and by falling weight, the earlier key first of two with one weight.
     """
     parts = [_strongest(weights[at : at + ROWS], at) for at in range(0, len(weights), ROWS)]
     rows, keys, kept = map(np.concatenate, zip(*parts, strict=True))
@@ -75,7 +75,7 @@ def strongest(weights: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
 
 
 def _strongest(weights: FloatArray, first: int) -> tuple[IntArray, IntArray, FloatArray]:
-    """Those of a few rows. Each link is an integer: these are sorted faster than rows are."""
+    """Find the strongest links of a few rows, as integers, which are sorted faster than rows."""
     flat = np.flatnonzero(weights >= LEAST_LINK)
     rows, keys = np.divmod(flat, weights.shape[1])
     lack = TWO_BITS - weights.ravel()[flat].view(np.int32).astype(np.int64)
@@ -89,7 +89,7 @@ def _strongest(weights: FloatArray, first: int) -> tuple[IntArray, IntArray, Flo
 
 
 def picked(weights: torch.Tensor) -> tuple[IntArray, IntArray, FloatArray]:
-    """The same, picked where the rows are, so that few numbers leave a graphics processor."""
+    """Pick the strongest links on the device of the rows, so that few numbers leave it."""
     kept = weights.topk(min(MOST_LINKS, weights.size(1)), dim=-1)
     values, keys = kept.values.cpu().numpy(), kept.indices.cpu().numpy()
     rows, rank = np.nonzero(values >= LEAST_LINK)

@@ -1,4 +1,4 @@
-"""What every engine offers: a model in memory, whose attention can be recorded.
+"""The interface of all engines: a model in memory, whose attention can be recorded.
 
 An engine derives from `LoadedModel`, and overrides what else it can do; the rest is refused.
 """
@@ -42,7 +42,7 @@ ALONE: Mapping[Reads, tuple[str, str]] = {
     "image": ("images", "show, heads, compare or predict"),
     "speech": ("sounds", "show, heads, compare or align"),
 }
-"""What a model that reads no text reads, and the commands that take it."""
+"""The inputs of a model that reads no text, and the commands that take it."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class HeadRows:
 
     `windows`: those of the batch; `first`: the first query; `weights` (b, h, r, m), on the first m
     keys: none of these queries attends to a later one. `scores` (b, h, r, m), where they are
-    known: after the mask; a reduction may write over them. Both are good during the call alone.
+    known: after the mask; a reduction may write over them. Both are good only during the call.
     """
 
     layer: int
@@ -145,7 +145,7 @@ class LoadedModel(ABC):
 
     `kind`: the attention that `run` hands over: "self", or one of an encoder-decoder's three.
     `causal`: a query attends only to itself and to earlier tokens. `sinks`: a part of each row may
-    go to a sink that is no token. `sight`: its side that reads an image alone (CLIP).
+    go to a sink that is not a token. `sight`: its side that reads only an image (CLIP).
     """
 
     identity: ModelIdentity
@@ -225,7 +225,7 @@ class LoadedModel(ABC):
 
     @property
     def reads(self) -> Reads:
-        """What it reads alone: without a text, `see` takes images."""
+        """The input that it reads without a text: `see` takes images."""
         return self.identity.reads
 
     @property
@@ -283,13 +283,13 @@ class LoadedModel(ABC):
         )
 
     def of_pair(self, tokens: Sequence[Token]) -> "LoadedModel":
-        """The same model, which is told the types of these tokens wherever it runs over them."""
+        """The model with the types of these tokens, wherever it runs over them."""
         return self
 
     def unknown_words(self, text: str, target: str) -> tuple[str, ...]:
         """The words of a text that the model was never trained on, each once, in order.
 
-        `target`: what it writes; empty where nothing is written.
+        `target`: its answer; empty where nothing is written.
         """
         return ()
 
@@ -320,12 +320,12 @@ class LoadedModel(ABC):
         raise self._refusal("predict")
 
     def paths(self, ids: Sequence[int], paths: Paths, consume: PathConsumer) -> None:
-        """Run the tokens for each sender, and each receiver that stands behind it.
+        """Run the tokens for each sender, and each receiver after it.
 
         A model that predicts can do it.
 
         Raises:
-            ModelError: these paths of this model cannot be told from others.
+            ModelError: these paths of this model cannot be separated from others.
         """
         raise self._refusal("predict")
 
@@ -341,7 +341,7 @@ class LoadedModel(ABC):
 
     @property
     def beams(self) -> int:
-        """How many texts its own settings write side by side, to take the likeliest."""
+        """The number of texts that its own settings write side by side, to take the likeliest."""
         return 1
 
     def generate(
@@ -350,8 +350,8 @@ class LoadedModel(ABC):
         """Write tokens until one that ends a text, or as long as `go_on` says so.
 
         `wanted` rows are those of the positions that predict a new token; `consume` is given them,
-        numbered from 0, before `go_on` is told of it. Their keys are the tokens read and the new
-        ones before this one; in cross-attention the tokens read alone.
+        numbered from 0, before `go_on` gets it. Their keys are the tokens read and the new
+        ones before this one; in cross-attention only the tokens read.
         """
         raise self._refusal("generate")
 
@@ -374,7 +374,7 @@ class LoadedModel(ABC):
     def _log_probabilities(
         self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
     ) -> FloatArray:
-        """The same for prompts of one length."""
+        """The log-probabilities for prompts of one length."""
         raise self._refusal("generate")
 
     def value_norms(self, ids: Sequence[int]) -> FloatArray:
@@ -390,14 +390,14 @@ class LoadedModel(ABC):
         return False
 
     def gates(self, ids: Sequence[int]) -> FloatArray | None:
-        """What gates behind the softmax let through, as `GATES` holds it; None without a gate."""
+        """The share that gates after the softmax let through, as `GATES`; None without a gate."""
         return None
 
     def check_contributions(self) -> None:
-        """See that what each head writes can be told apart by keys.
+        """Check that the output of each head can be separated by keys.
 
         Raises:
-            UsageError: this engine does not tell it.
+            UsageError: this engine does not have it.
             ModelError: this model keeps it to itself.
         """
         raise self._refusal("contributions")
@@ -451,7 +451,7 @@ class LoadedModel(ABC):
         its rows in the same run.
 
         Raises:
-            ModelError: its logits are no sum over its parts that attnviz can follow.
+            ModelError: its logits are not a sum over its parts that attnviz can follow.
         """
         raise self._refusal("predict")
 
@@ -464,7 +464,7 @@ class LoadedModel(ABC):
         raise self._refusal("write")
 
     def read_target(self, text: str) -> tuple[Token, ...]:
-        """The tokens of a target text, without special ones."""
+        """Read the tokens of a target text, without special ones."""
         self.require("write")
         return self.tokenizer.encode(text, bos=False, special=False)
 
@@ -473,7 +473,7 @@ class LoadedModel(ABC):
         match ability:
             case "predict" | "fill" | "generate" | "vectors" | "freeze" if self.reads != "text":
                 reads, takes = ALONE[self.reads]
-                wrong = f"{name} reads {reads} alone, and this is asked about a text"
+                wrong = f"{name} reads only {reads}, but this is asked about a text"
                 hint = f"use {takes} for what it attends to, or a model that reads a text, too"
             case "predict" | "fill":
                 wrong = f"{name} does not predict the token that follows a text"
@@ -491,7 +491,7 @@ class LoadedModel(ABC):
             case "record":
                 wrong, hint = "this has no queries, keys and values", "choose another model"
                 if self.reads != "text":
-                    wrong = f"{name} reads no text, and this calculation is of texts"
+                    wrong = f"{name} reads no text, but this calculation is of texts"
             case "write":
                 wrong = f"{name} is not an encoder-decoder"
                 hint = f"use {option('model', 'translator')}"

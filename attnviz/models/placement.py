@@ -1,4 +1,4 @@
-"""Where a model runs, and in which number type; torch is imported only on demand."""
+"""The device and number type of a model; torch is imported only on demand."""
 
 import math
 import os
@@ -27,7 +27,7 @@ DType: TypeAlias = Literal["auto", "float32", "bfloat16", "float16"]
 
 @dataclass(frozen=True)
 class Placement:
-    """Where and how a model runs; `max_memory` in bytes, None for a share of free memory."""
+    """The device and number type of a model; `max_memory` in bytes, None: a share of the free."""
 
     device: Device = "auto"
     dtype: DType = "auto"
@@ -49,7 +49,7 @@ class Placement:
         try:
             named = torch.device(device)
         except RuntimeError:
-            wrong = f"{option('device', repr(device))} is no device of PyTorch"
+            wrong = f"{option('device', repr(device))} is not a device of PyTorch"
             raise UsageError(wrong, hint) from None
         try:
             torch.empty(1, device=named).item()  # a device that only describes has no number
@@ -79,7 +79,7 @@ def check_room(needed: int, room: int, what: str, instead: str) -> None:
     """Check that `needed` bytes fit into `room`."""
     if needed > room:
         raise ModelError(
-            f"{what} needs about {written(needed)} of memory, and {written(room)} may be used",
+            f"{what} needs about {written(needed)} of memory, but {written(room)} may be used",
             instead,
         )
 
@@ -111,7 +111,7 @@ COUNTED = (*BUNDLED, *GPT_SIZES)
 SHARE = 0.8
 """The share of free memory that is used unless the user sets a limit."""
 BATCH_TOKENS = 2048
-"""How many tokens of several runs form a batch; more make no processor faster."""
+"""The number of tokens of several runs that form a batch; more make no processor faster."""
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -149,16 +149,16 @@ def _left_to_groups() -> Iterator[int]:
 
 
 def size_of(text: str) -> int:
-    """Bytes from `4GB`, `500M` or `1.5 GiB`; a number alone is bytes.
+    """Bytes from `4GB`, `500M` or `1.5 GiB`; a bare number is bytes.
 
     Raises:
-        ValueError: it is no size.
+        ValueError: it is not a size.
     """
     match = re.fullmatch(
         r"(\d{1,18}(?:\.\d{1,18})?)\s*([KMGT]?)(?:i?B)?", text.strip(), re.IGNORECASE
     )
     if match is None:
-        raise ValueError(f"{text!r} is no size")
+        raise ValueError(f"{text!r} is not a size")
     return int(float(match[1]) * UNITS[match[2].upper()])
 
 

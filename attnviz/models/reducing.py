@@ -24,13 +24,13 @@ from attnviz.records.capture import IntArray, Wanted
 from attnviz.records.metrics import BINS, EDGES, STRONG, SUMS, Bools, WindowSums
 
 MANY = 8
-"""Copies are looked for in every layer where one in so many weights is on one."""
+"""Every layer is searched for copies if one in this number of weights is on one."""
 SMALL_SCORE = 32.0
 """Up to this size, float32 loses less than 1e-5 where a score is taken off a sum."""
 
 
 Choose: TypeAlias = Callable[[int, slice, NDArray[np.float64], NDArray[np.float64]], Bools]
-"""Which heads of a layer to link in these windows (b, h), by `largest` and `apart` of both."""
+"""Choose heads of a layer to link in these windows (b, h), by `largest` and `apart` of both."""
 
 
 def sum_windows(
@@ -68,7 +68,7 @@ class WindowStatistics(RowReduction):
         self._layers[rows.layer].add(rows, self._known_of(rows), self.causal)
 
     def _known_of(self, rows: HeadRows) -> "_KnownRows":
-        """What is known of some rows: the same in every layer, and kept where it is small."""
+        """The facts about some rows: the same in every layer, and kept if they are small."""
         (r, m), device = rows.weights.shape[2:], rows.weights.device
         place = (rows.windows.start, rows.first, r, m)
         if place in self._known:
@@ -88,7 +88,7 @@ class WindowStatistics(RowReduction):
 
 @dataclass(kw_only=True)
 class _LinkedStatistics(WindowStatistics):
-    """The same, with the strongest links of some heads."""
+    """Statistics of a window with the strongest links of some heads."""
 
     asks_again = True
     heads: Mapping[int, tuple[int, ...]]
@@ -145,7 +145,7 @@ class _LayerSums:
             weights, first
         )
         ones = weights.new_ones(weights.size(1), 1, r)  # faster than to sum over rows
-        # each window alone: in one product its last bits would depend on how many there are
+        # each window by itself: in one product its last bits would depend on how many there are
         self.by_position[own, :, :m] += torch.stack([ones @ window for window in weights])[:, :, 0]
         self.previous[own] += weights.diagonal(first - 1, dim1=2, dim2=3).sum(dim=-1)
         self.marked[own] += known.mass(weights)
@@ -179,7 +179,7 @@ class FastSum:
     """The sum of a metric over the rows of windows (B, h), faster than by its own `of`.
 
     The layer's `by_distance` begins at distance 0. `rows`: how many rows of a window can show it,
-    of how far before each token its first occurrence stands (n), and whether the model is causal.
+    of the distance of each token from its first occurrence (n), and whether the model is causal.
     """
 
     of: Callable[[_LayerSums], Tensor]
@@ -200,7 +200,7 @@ FAST_SUMS: Mapping[str, FastSum] = {
     "duplicate": FastSum(
         lambda layer: layer.marked[..., 0], lambda before, _: int((before > 0).sum())
     ),
-    "induction": FastSum(  # what followed an earlier occurrence stands before the query
+    "induction": FastSum(  # what followed an earlier occurrence comes before the query
         lambda layer: layer.marked[..., 2], lambda before, _: int((before > 1).sum())
     ),
     "strong_induction": FastSum(
@@ -232,7 +232,7 @@ def _by_distance(weights: Tensor, first: int) -> Tensor:
     """The mass by distance (b, h, m), the largest first, of keys that are not later.
 
     Row i of a view whose rows are one step longer begins i keys later, so that keys of one distance
-    stand below each other; what a row reads before its first key are the last keys of the row
+    are below each other; what a row reads before its first key are the last keys of the row
     above, which that one does not attend to.
     """
     b, h, r, m = weights.shape
@@ -246,7 +246,7 @@ def _by_distance(weights: Tensor, first: int) -> Tensor:
 
 
 def _both_ways(weights: Tensor, first: int) -> Tensor:
-    """As `_by_distance`, where queries attend to later keys, too (m is n)."""
+    """The `_by_distance` of models whose queries attend to later keys, too (m is n)."""
     r, m = weights.shape[2:]
     later = weights.triu(first + 1).flip(2, 3)  # both turned round, later keys are earlier ones
     return _by_distance(weights.tril(first), first) + _by_distance(later, m - first - r)
@@ -254,9 +254,9 @@ def _both_ways(weights: Tensor, first: int) -> Tensor:
 
 @dataclass(frozen=True)
 class _KnownRows:
-    """What is known of some rows of windows (b, r * m) before their weights are.
+    """The facts about some rows of windows (b, r * m) before their weights are computed.
 
-    `places` (b, p): where a row sees an earlier copy of its query's token, filled up with 0 where
+    `places` (b, p): where a row has an earlier copy of its query's token, filled up with 0 where
     `exists` (b, p) is 0; `apart` (b, p): 0 where what followed the copy is the query itself, too.
     `units` (r, 2): the factors on their entropies, 1 and 1 / ln of the keys that they see.
     """
@@ -268,7 +268,7 @@ class _KnownRows:
 
     @classmethod
     def of(cls, ids: Tensor, first: int, r: int, m: int, *, causal: bool) -> "_KnownRows":
-        """Those of the rows from `first` on of windows `ids` (b, n), on m keys."""
+        """Find the facts about the rows from `first` on of windows `ids` (b, n), on m keys."""
         copies = ids[:, first : first + r, None] == ids[:, None, :m]
         window, query, key = copies.tril_(first - 1).nonzero(as_tuple=True)
         counts = torch.bincount(window, minlength=len(ids))
@@ -281,7 +281,7 @@ class _KnownRows:
         return cls(places, exists, apart, _entropy_units(first, r, ids.size(1), causal))
 
     def on(self, device: torch.device) -> "_KnownRows":
-        """The same on another device."""
+        """The facts, moved to another device."""
         return _KnownRows(*(sent(each, device) for each in vars(self).values()))
 
     def mass(self, weights: Tensor) -> Tensor:
@@ -295,7 +295,7 @@ class _KnownRows:
             return weights.new_zeros(b, h, 3)
         flat, places = weights.flatten(2), self.places[:, None].expand(-1, h, -1)
         copies = (flat.gather(2, places) * self.exists[:, None]).sum(dim=-1)
-        # one further on: never in the row below, as the last key of a row is no earlier one
+        # one further on: never in the row below, as the last key of a row is not an earlier one
         followers = flat.gather(2, places + self.exists[:, None].long()) * self.exists[:, None]
         strong = torch.where(followers >= STRONG, followers, 0.0).sum(dim=-1)
         return torch.stack([copies, strong, (followers * self.apart[:, None]).sum(dim=-1)], dim=-1)
@@ -328,7 +328,7 @@ def _entropy_units(first: int, r: int, n: int, causal: bool) -> Tensor:
 
 
 def use_threads(threads: int) -> None:
-    """Let every run of this process take so many threads, on which the last bits depend."""
+    """Set the threads of every run of this process, on which the last bits depend."""
     torch.set_num_threads(threads)
 
 
@@ -358,5 +358,5 @@ def device_name(model: LoadedModel) -> str:
 
 
 def devices() -> int:
-    """How many graphics processors there are."""
+    """The number of graphics processors."""
     return torch.cuda.device_count() if torch.cuda.is_available() else 0

@@ -1,4 +1,4 @@
-"""Renders a chat template in a process of its own, which may take only so much time and memory.
+"""Renders a chat template in a process of its own, with limits on its time and memory.
 
 A template is a program from a stranger. It runs in transformers' sandbox, which lets it reach
 nothing, but does not end one that never ends. Each line of standard input is a JSON object:

@@ -45,25 +45,29 @@ from attnviz.records.tokens import (
 
 END = "<|endoftext|>"
 MOST_PER_BYTE = 4
-"""How many tokens a byte of the text may become, at most."""
+"""The most tokens that a byte of the text may become."""
 WINDOW = 8
 """The most tokens before a new one that decide how it is spelled."""
-ALIGNED = "its tokenizer does not tell where tokens stand; they are found by what they spell"
+ALIGNED = "its tokenizer gives no places of tokens; they are found by their spelling"
 UNKNOWN = "transformers adds tokens that the model does not know"
 AS_SAVED = "the tokenizer is read from tokenizer.json as it is, as {}"
-WORD_MARKS = ("Ġ", "▁")  # a space alone, as byte-level and SentencePiece vocabularies spell it
+WORD_MARKS = ("Ġ", "▁")  # a bare space, as byte-level and SentencePiece vocabularies spell it
 
 
 @dataclass(frozen=True)
 class TextTokenizer:
     """A tokenizer, and the input that its model takes.
 
-    `bos_id`: the beginning token that may stand in front of a text. `vocab_size`: how many
-    tokens the model knows. `context`: the largest number of tokens that it takes, BOS
-    included. `bos`: whether the model was trained with a BOS in front. `adds_special`: the
-    tokenizer itself puts special tokens around a text ([CLS] … [SEP]). `folder`: where it is from.
-    `differs`: why a text may have other tokens in transformers. `types`: it tells the model which
-    text of a pair each token is of, as the tokenizer of transformers does.
+    Attributes:
+        bos_id: the beginning token that may come before a text.
+        vocab_size: the number of tokens that the model knows.
+        context: the largest number of tokens that it takes, BOS included.
+        bos: whether the model was trained with a BOS in front.
+        adds_special: whether it puts special tokens around a text by itself ([CLS] … [SEP]).
+        folder: the folder that it is from.
+        differs: the reason why a text may have other tokens in transformers.
+        types: whether it gives the model the number of each token's text in a pair, as the
+            tokenizer of transformers does.
     """
 
     backend: Tokenizer
@@ -156,7 +160,7 @@ class TextTokenizer:
         return text
 
     def ends(self, bos: bool) -> tuple[tuple[Token, ...], tuple[Token, ...]]:
-        """The special tokens that stand before and after every text."""
+        """The special tokens before and after every text."""
         around = self.encode("a", bos=bos, special=False)
         inner = next((i for i, token in enumerate(around) if not token.special), len(around))
         return around[:inner], tuple(t for t in around[inner:] if t.special)
@@ -173,7 +177,7 @@ class TextTokenizer:
 
     @property
     def mask(self) -> Token | None:
-        """The token that stands for one to be filled in; None where there is none."""
+        """The token in place of one to be filled in, or None without one."""
         masks = ((name, self.backend.token_to_id(name)) for name in MASKS)
         return next((Token(0, i, "", 0, 0, True, name=n) for n, i in masks if i is not None), None)
 
@@ -282,7 +286,7 @@ class TextTokenizer:
 def read_folder(
     folder: Path, name: str, kind: Kind | ShownKind | None = None, *, as_saved: bool = False
 ) -> tuple[ModelSizes, ModelCard, TextTokenizer]:
-    """A model's folder without its weights; `as_saved`: as in `load_tokenizer`."""
+    """Read a model's folder without its weights; `as_saved`: as in `load_tokenizer`."""
     sizes = folder_sizes(folder, kind)
     if sizes.reads != "text" and not sizes.vocab_size:
         return sizes, read_card(folder, name, sizes.heads_per_layer), without_tokens(folder)
@@ -299,7 +303,7 @@ def without_tokens(folder: Path) -> TextTokenizer:
 def load_tokenizer(
     folder: Path, sizes: ModelSizes, bos: bool, *, as_saved: bool = False
 ) -> TextTokenizer:
-    """The tokenizer of a model folder; `bos`: whether the model was trained with one.
+    """Load the tokenizer of a model folder; `bos`: whether the model was trained with one.
 
     `as_saved`: take tokenizer.json as it is, where transformers may put it together anew.
     """
@@ -392,7 +396,7 @@ def _first_form(folder: Path, vocabulary: Path, merges: Path) -> Tokenizer:
 def _marks_apart(tokens: Sequence[Token], spelled: Sequence[str], text: str) -> list[Token]:
     """Give marks of the beginning of a word their own slice: the space before it, or nothing.
 
-    Tokenizers give them the first letter of the word, which they do not stand for.
+    Tokenizers give them the first letter of the word, which they do not spell.
     """
     apart: list[Token] = []
     end = 0

@@ -3,7 +3,7 @@
 The eager weights are transformers' own, the matrices of all layers at once, as a user gets
 them with `output_attentions=True`. A model whose attention function is not transformers' own has
 none; there, as everywhere, weights times values are compared with what the function returned.
-Where float32 runs differ by more than a small tolerance, the same models run in float64, and tell
+Where float32 runs differ by more than a small tolerance, the same models run in float64, and show
 rounding from a mistake.
 """
 
@@ -49,7 +49,7 @@ def verify(
     """Run a text with and without capture, and once more with eager attention.
 
     A difference above `EXACT` in float32 is judged by runs in float64. `model`: its fingerprint is
-    of all bytes. `source`: where it came from; None: it was in memory. `shape`: (queries, keys) of
+    of all bytes. `source`: where it came from, or None if in memory. `shape`: (queries, keys) of
     its patterns. `check_room`: raises a ModelError where this many more bytes do not fit into
     memory.
     """

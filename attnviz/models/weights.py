@@ -1,4 +1,4 @@
-"""The weights of a model: read, checked against its configuration, told apart by a fingerprint."""
+"""The weights of a model: read, checked against its configuration, identified by a fingerprint."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -28,7 +28,7 @@ the output is checked."""
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The tensors of model.safetensors, or of its several files, by name."""
+    """Read the tensors of model.safetensors, or of its several files, by name."""
     tensors: dict[str, Tensor] = {}
     try:
         for path in weight_files(folder):
@@ -97,7 +97,7 @@ def fill(model: nn.Module, state: Mapping[str, Tensor], folder: Path) -> None:
 
 
 SAMPLES = 1024
-"""Numbers of each tensor that are looked at: runs of neighbours, evenly spread."""
+"""Numbers of each tensor that are sampled: runs of neighbours, evenly spread."""
 RUN = 32
 CHUNK = 1 << 22  # numbers at a time, where all are
 ADAPTER = ("active_adapters", "merged_adapters", "disable_adapters", "scaling")
@@ -123,7 +123,7 @@ def fingerprint(tensors: Mapping[str, Tensor], more: str = "", *, whole: bool = 
 
 
 def as_it_is_now(model: Any) -> Any:
-    """The same loaded model, with the fingerprint and the hooks that it has by now."""
+    """The loaded model, with the fingerprint and the hooks that it has by now."""
     check_evaluating(model.model)
     mark = fingerprint(*model.weights())
     identity = model.identity.with_hooks(len(list(own_hooks(model.model))))
@@ -141,7 +141,7 @@ LIBRARIES = {"accelerate", "attnviz", "peft", "torch", "transformers"}
 
 
 def own_hooks(model: nn.Module) -> Iterator[Any]:
-    """The hooks on a model's modules that change its forward pass, and are no library's."""
+    """The hooks on a model's modules that change its forward pass, and are not a library's."""
     for module in model.modules():
         for hook in (*module._forward_pre_hooks.values(), *module._forward_hooks.values()):
             package = getattr(hook, "__module__", None) or ""
@@ -150,7 +150,7 @@ def own_hooks(model: nn.Module) -> Iterator[Any]:
 
 
 def with_all_bytes(model: Any) -> Any:
-    """The same loaded model, its fingerprint taken now; behind it stands that of all bytes."""
+    """The loaded model with a fingerprint taken now, followed by that of all bytes."""
     weights = model.weights()
     if weights is None:
         return model

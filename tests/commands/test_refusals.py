@@ -46,7 +46,7 @@ REFUSED = (
     ("why 'a cat' --writes --key cat", USAGE, "does nothing with --writes"),
     ("why 'a cat' --writes -o a.png", USAGE, "is a table, not a picture"),
     ("why 'a cat' --depth 2 -f csv", USAGE, "is not in the rows"),
-    ("why 'a cat' --query 0", INPUT, "sees one key alone"),
+    ("why 'a cat' --query 0", INPUT, "attends to only one key"),
     ("why 'a cat' -m embeddings", USAGE, "residual stream"),
     # heads
     ("heads --length 99999", USAGE, "give a smaller --length"),

@@ -312,5 +312,5 @@ def test_a_model_of_sentence_transformers_is_the_one_that_it_runs(raw: Any) -> N
     plain = attnviz.load_model(*raw).capture("abcab").pattern(1, 1)
     for wrapped in (nn.Sequential(Transformer(*raw), nn.Identity()), CrossEncoder(*raw)):
         assert np.array_equal(attnviz.load_model(wrapped).capture("abcab").pattern(1, 1), plain)
-    with pytest.raises(AttnvizError, match="a Linear is no model of transformers"):
+    with pytest.raises(AttnvizError, match="a Linear is not a transformers model"):
         attnviz.load_model(nn.Linear(2, 2))

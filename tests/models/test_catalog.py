@@ -179,7 +179,7 @@ def test_too_little_memory_is_said_before_anything_is_run(
     ended = run("show", TEXT, "--head", "all", "-f", "json", "--max-memory", "100KB")
     assert ended.status is ExitStatus.MODEL
     assert ended.out == ""
-    assert "of memory, and 100 KB may be used" in ended.err
+    assert "of memory, but 100 KB may be used" in ended.err
 
 
 def test_what_would_fit_is_named_and_fits(run: Run) -> None:
@@ -322,7 +322,7 @@ def test_a_device_as_torch_names_it_is_looked_for(device: Any) -> None:
 
 @pytest.mark.parametrize("device", ["abacus", "cuda:x", "", None, 3])
 def test_what_torch_calls_no_device_is_refused(device: Any) -> None:
-    with pytest.raises(UsageError, match="is no device of PyTorch; use device="):
+    with pytest.raises(UsageError, match="is not a device of PyTorch; use device="):
         attnviz.load_model("builtin", device=device)
 
 

@@ -38,7 +38,7 @@ def test_every_form_says_that_it_is_a_mean(tmp_path: Path) -> None:
     again = attnviz.load(tmp_path / "errors.npz")
     assert (again.pattern(3, 2) == found.errors.pattern(3, 2)).all()
     assert "standard errors" in str(again.show(heads="L3H2"))
-    with pytest.raises(UsageError, match="a page shows weights, and this capture holds errors"):
+    with pytest.raises(UsageError, match="a page shows weights, but this capture holds errors"):
         again.page()
 
 

@@ -97,7 +97,7 @@ def test_alignment_heads_that_are_none_are_not_taken(tmp_path: Path, heads: Any)
     path.write_text(json.dumps({**json.loads(path.read_text()), "alignment_heads": heads}))
     shown = attnviz.show(model=str(folder), audio=(syllables(), RATE), target="a")
     assert shown.record.maps[0].layer in (1, 2)
-    note = "the alignment_heads of its settings are no heads of this model, and are left out"
+    note = "the alignment_heads of its settings are not heads of this model, and are left out"
     assert shown.record.capture.model.differs == (note if heads in NONE else "")
 
 

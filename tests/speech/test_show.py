@@ -210,7 +210,7 @@ def test_commands_of_texts_say_which_take_a_sound(run: Run, place: Path) -> None
     for command in ("predict", "why", "ablate"):
         ended = run(command, sound, "-m", model)
         assert ended.status == 2
-        assert "reads sounds alone, and this is asked about a text" in ended.err
+        assert "reads only sounds, but this is asked about a text" in ended.err
 
 
 @pytest.mark.parametrize("kind", ["cross", "encoder"])

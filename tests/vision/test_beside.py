@@ -188,14 +188,14 @@ def test_what_needs_more_than_attention_is_refused(
     image = ("--image", str(tmp_path / "a.png"))
     ended = run(command, TEXT, *image, "-m", str(folder_of(made)))
     assert ended.status is ExitStatus.USAGE
-    assert "does nothing else with a model that reads its image beside the text" in ended.err
+    assert "as the model reads its image beside the text" in ended.err
 
 
 def test_an_image_has_no_place_in_the_text_and_there_is_one(run: Run, tmp_path: Path) -> None:
     Image.fromarray(noise(60, 60)).save(tmp_path / "a.png")
     image, model = ("--image", str(tmp_path / "a.png")), ("-m", str(folder_of(MODELS[0])))
     assert "leave <image> out of the text" in run("show", "<image> What?", *image, *model).err
-    assert "reads one image at a time, and 2 are" in run("show", TEXT, *image, *image, *model).err
+    assert "reads one image at a time, but 2 are" in run("show", TEXT, *image, *image, *model).err
 
 
 def test_a_model_whose_text_does_not_meet_the_image_is_refused() -> None:

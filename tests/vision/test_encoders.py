@@ -138,7 +138,7 @@ def test_they_take_one_image_and_no_text(tmp_path: Path) -> None:
             "reads one image at a time, and 'b.png' is another",
         ),
         ("", TextOptions(), "reads images alone, and no text"),
-        ("", TextOptions(given=(image, image)), "reads one image at a time, and 2 are given"),
+        ("", TextOptions(given=(image, image)), "reads one image at a time, but 2 are given"),
         ("", TextOptions(given=(image,), bos=True), "is about a text"),
         ("", TextOptions(given=(image,), special=True), "is about a text"),
         ("", TextOptions(given=(image,), truncate="left"), "cuts a text"),

@@ -38,11 +38,11 @@ def whole(**settings: Any) -> Callable[[dict[str, Any]], Any]:
 REFUSED = {
     "a giant size": (
         images(size={"shortest_edge": 10**9}),
-        "has shortest_edge 1,000,000,000, and attnviz takes 33,554,432 at most",
+        "has shortest_edge 1,000,000,000, but attnviz takes 33,554,432 at most",
     ),
     "a giant crop": (
         images(crop_size={"height": 10**5, "width": 10**5}),
-        "has height 100,000, and attnviz takes 4,096 at most",
+        "has height 100,000, but attnviz takes 4,096 at most",
     ),
     "giant images": (
         images(size={"height": 2048, "width": 2048}, crop_size={"height": 2048, "width": 2048}),

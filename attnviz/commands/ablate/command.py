@@ -68,8 +68,8 @@ ReplacedWith: TypeAlias = Annotated[
     Replacement,
     g.heads_option(
         "--with",
-        help="What replaces an output: zero; its mean over the text's positions, or over other "
-        "texts (--mean-from); or what it is on another text (--resample-from).",
+        help="The replacement of an output: zero; its mean over the text's positions, or over "
+        "other texts (--mean-from); or its value on another text (--resample-from).",
     ),
 ]
 ResampleFrom: TypeAlias = Annotated[
@@ -120,7 +120,7 @@ EffectRows: TypeAlias = Annotated[
     Literal["part", "token"],
     g.look_option(
         "--rows",
-        help="What a row is: a part, with the mean over the tokens that followed; or a part and a "
+        help="A row's unit: a part, with the mean over the tokens that followed; or a part and a "
         "token, with the change of its log-probability.",
     ),
 ]
@@ -200,7 +200,7 @@ def ablate(
     >>> attnviz.ablate(text, answer="fluffy", top=1).rows[0]["head"]
     0
 
-    Of several texts, each is measured, and then their mean; the answer and the versus are one for
+    Each of several texts is measured, and then their mean; the answer and the versus are one for
     all of them, or one for each.
 
     Args:

@@ -83,7 +83,7 @@ def links_named(
 class Others:
     """Other texts whose activations replace those of a part.
 
-    `texts`: how many there are; `name`: of their file, or empty. `by_position`: a mean is taken at
+    `texts`: their number; `name`: of their file, or empty. `by_position`: a mean is taken at
     each position. `draws`: how many of them are drawn at random for each text that is ablated, and
     the mean of the effects taken; `long_enough`: from how many, as others are shorter; both empty:
     none is drawn. `seed`: of the draw.
@@ -110,14 +110,17 @@ def heads_of(effect: Effect[Part]) -> tuple[Head, ...]:
 class AblationReport(OfEffects[Effect[Part]]):
     """The effects of ablations on one text, or their mean over several.
 
-    `capture`: the run, without patterns. `baseline`: what is measured without ablation. It is a
-    log-probability, in nats: the mean over the `tokens` tokens that really followed, or that of the
-    `question`'s answer after the last position, where its rank is `rank`, counted from 1, and
-    `first` is the likeliest. With a versus, it is the difference of the logits of the two. `cut`:
-    the links that are removed; None where outputs are replaced by `replacement`. `others`: the
-    texts that the replacement is taken from; None: the text itself. `lines`: the number of texts of
-    a mean; every error is then that of a mean over them, and `capture` and `question` those of the
-    first. `own_answers`: each of these texts had an answer of its own.
+    Attributes:
+        capture: the run, without patterns.
+        baseline: the measure without ablation, a log-probability in nats: the mean over the
+            `tokens` tokens that really followed, or that of the `question`'s answer after the last
+            position, where its rank is `rank`, counted from 1, and `first` is the likeliest. With
+            a versus, it is the difference of the logits of the two.
+        cut: the links that are removed, or None where outputs are replaced by `replacement`.
+        others: the texts that the replacement is taken from, unless it is the text.
+        lines: the number of texts of a mean. Every error is then that of a mean over them, and
+            `capture` and `question` are those of the first.
+        own_answers: whether each of these texts had an answer of its own.
     """
 
     capture: Capture

@@ -1,4 +1,4 @@
-"""What a model loses without some of its parts, as rows."""
+"""Ablation effects as rows: how much worse a model predicts without some of its parts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -64,20 +64,20 @@ REPLACED: tuple[Field[Any], ...] = (
         Field(
             "replacement",
             Replacement | None,
-            "What replaces outputs; null where links are cut.",
+            "The replacement of outputs; null where links are cut.",
             lambda report: None if report.cut else report.replacement,
         ),
         Field(
             "other_texts",
             int | None,
-            "How many texts the replacement is taken from; null: the text itself, or nothing.",
+            "The number of texts of the replacement, or null for the text itself, or nothing.",
             at("others.texts"),
         ),
         Field(
             "draws",
             int | None,
-            "Of how many of them, drawn at random, it is the mean, of all lines; null: none is "
-            "drawn.",
+            "The number of them, drawn at random, that it is the mean of, over all lines; or "
+            "null without a draw.",
             lambda report: (report.others and sum(report.others.draws)) or None,
         ),
         Field(
@@ -106,7 +106,7 @@ MEASURED: tuple[Field[EffectRow], ...] = (
         Field("tokens", int, "How many tokens were measured."),
         TEXTS,
         unit(at("measure")),
-        Field("before", float, "What is measured, with the parts.", at("baseline")),
+        Field("before", float, "The measured value, with the parts.", at("baseline")),
     ),
     Field(
         "after",
@@ -143,7 +143,7 @@ TOKEN = Fields[AblatedToken](
         Field(
             "position",
             int,
-            "Of the token, which the tokens before it predict; in a mean over texts of several "
+            "The token's, which the tokens before it predict; in a mean over texts of several "
             "lengths from the end, the last one -1.",
         ),
         Field("token", str, "Its label; `blue|red` where several texts have several."),

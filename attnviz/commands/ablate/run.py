@@ -59,10 +59,10 @@ DRAWS = 10
 
 @dataclass(frozen=True)
 class Replacing:
-    """What replaces outputs.
+    """The values that replace outputs.
 
-    `texts`: those that it is taken from; None: the text itself. `mean_by`: how a mean over them is
-    taken; `draws`, `seed`: how many are drawn, to be taken one after the other.
+    `texts`: those that the values are from, or None for the text itself. `mean_by`: how a mean over
+    them is taken; `draws`, `seed`: the number of texts to draw, for one run after the other.
     """
 
     by: Replacement = "zero"
@@ -83,7 +83,7 @@ class Replacing:
 class Ablating:
     """The parts to ablate, as users name them; how; and what is measured.
 
-    `mlps`, `layers`: the MLPs of layers, and whole layers; without `heads` these alone, or, where
+    `mlps`, `layers`: the MLPs of layers, and whole layers; without `heads` only these, or, where
     nothing is named, every head. `cut`: the links to remove, in place of the heads' outputs.
     Without `answer`, every token that follows is measured; with it, that word after the text, alone
     or rather than `versus`.
@@ -218,14 +218,14 @@ def _check_followed(prepared: Prepared, links: Sequence[tuple[int, int]]) -> Non
     """Check that a row that loses links comes before a token of the text, which it predicts."""
     if min(query for query, _ in links) == len(prepared.empty.query_tokens) - 1:
         raise UsageError(
-            f"{option('cut')} changes the last token's row alone, which predicts no token of the "
+            f"{option('cut')} changes only the last token's row, which predicts no token of the "
             "text",
             f"add {option('answer', 'WORD')}, or cut an earlier query",
         )
 
 
 def _others(how: Replacing, prepared: Prepared, draws: int) -> Others | None:
-    """The other texts, as a report tells of them."""
+    """The other texts, as a report names them."""
     if how.texts is None:
         return None
     count, by_position = len(how.texts.texts), how.mean_by == "position"
@@ -236,11 +236,11 @@ def _others(how: Replacing, prepared: Prepared, draws: int) -> Others | None:
 
 
 Taken: TypeAlias = tuple[SourceRun | None, Mapping[Site, FloatArray]]
-"""What the edits of all runs put in, but for what comes from the text itself."""
+"""The values that the edits of all runs put in, except for values from the text itself."""
 
 
 def _taken(prepared: Prepared, how: Replacing, changes: Sequence[Intervention]) -> list[Taken]:
-    """What the edits put in: once, or once for each text that is drawn.
+    """The values that the edits put in: once, or once for each text that is drawn.
 
     Raises:
         InputError: no other text fits this one.
@@ -255,7 +255,7 @@ def _taken(prepared: Prepared, how: Replacing, changes: Sequence[Intervention]) 
 
 
 Measured: TypeAlias = tuple[NDArray[np.float64], Outcome | None]
-"""What is measured of a run (tokens), and the predictions of a question's tokens."""
+"""The measure of a run (tokens), and the predictions of a question's tokens."""
 
 
 def _run(
@@ -279,7 +279,7 @@ def _run(
 
 
 def _drawn(same: Sequence[Measured]) -> Measured:
-    """What is measured with each text that was drawn (draws, tokens), and their mean outcome."""
+    """The measures with each text that was drawn (draws, tokens), and their mean outcome."""
     outcomes = [outcome for _, outcome in same if outcome]
     measured = np.stack([measured for measured, _ in same])
     return measured, mean_outcome(outcomes) if outcomes else None
@@ -318,10 +318,10 @@ MOST_LINKS = 500_000
 
 
 def find_links(empty: Capture, cut: LinkNames, heads: int) -> list[tuple[int, int]]:
-    """The (query, key) pairs that names of links stand for, as far as the model has them.
+    """Find the (query, key) pairs that names of links stand for, as far as the model has them.
 
     A row that `*` or a segment names keeps its links where, renormalised, it would have none left.
-    `heads`: how many heads lose them, in all runs.
+    `heads`: the number of heads that lose them, in all runs.
 
     Raises:
         UsageError: a name stands for no link, nothing is left of a row, or there are too many.
@@ -332,7 +332,7 @@ def find_links(empty: Capture, cut: LinkNames, heads: int) -> list[tuple[int, in
         own = [(q, k) for q, k in _pairs(empty, query, key, roles) if k < seen[q]]
         if not own:
             raise UsageError(
-                f"{query!r} never attends to {key!r}, which stands after it",
+                f"{query!r} never attends to {key!r}, which comes after it",
                 "name a key that is not after the query",
             )
         plain = query != EVERY and not (roles and is_segment(query))
@@ -360,7 +360,7 @@ def _pairs(empty: Capture, query: str, key: str, roles: tuple[str, ...]) -> list
     if roles and SEGMENT in (query, key):
         if query != key:
             raise UsageError(
-                f"{option('cut', f'{query}:{key}')} has {SEGMENT} on one side alone",
+                f"{option('cut', f'{query}:{key}')} has {SEGMENT} on only one side",
                 f"{SEGMENT}:{SEGMENT} is each link within a segment, {SEGMENT}NAME one segment",
             )
         of = [[i for i, own in enumerate(roles) if own == name] for name in {*roles} - {OTHER}]

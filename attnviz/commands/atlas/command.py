@@ -174,7 +174,7 @@ def command_line(
 
 
 def _result(scans: Sequence[ScanAtlas], view: AtlasView, *, in_full: bool) -> Result[Any]:
-    """What a view shows; `in_full`: whoever shows it cuts it to the `top` parts."""
+    """The result of a view; `in_full`: the caller cuts it to the `top` parts."""
     whole, top = scans[0].record, view.top
     if len(scans) > 1:
         atlases = [scan.record for scan in scans]
@@ -188,14 +188,14 @@ def _result(scans: Sequence[ScanAtlas], view: AtlasView, *, in_full: bool) -> Re
 
 
 def _read(session: Session, call: Call[ScanAtlas], folder: str) -> ScanAtlas:
-    """The result of a scan, with a line on stderr about layers without attention."""
+    """Read the result of a scan, with a line on stderr about layers without attention."""
     scan = call(folder=folder)
     say(session, scan.notes)
     return scan
 
 
 def _made_of(scans: Sequence[ScanAtlas]) -> Mapping[str, Any]:
-    """How what is shown of one scan, or of several, was made."""
+    """The facts of how a view of one scan, or of several, was made."""
     options, made = dict(current_call().options), [scan.record.made for scan in scans]
     options.pop("partial", None)  # of a scan that is finished, it is all; of another, it is in made
     if len(scans) == 1:
@@ -219,7 +219,7 @@ def _export_tree(session: Session, call: Call[ScanAtlas], folder: str, tree: Pat
 
 
 def _show_page(session: Session, to: Destination, whole: Atlas, view: AtlasView) -> None:
-    """The page of a scan, which opens on the head with the most of a score, or on two scores."""
+    """Show the page of a scan, opened on the head with the most of a score, or on two scores."""
     from attnviz.commands.atlas.page import page_of, start_of, write_page
 
     session.refuse("top", wrong="does nothing for html", hint="a page shows every head")

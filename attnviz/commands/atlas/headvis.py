@@ -41,7 +41,7 @@ TOKENS = 50
 DIGITS = 4
 ENTRIES = r"(config|scatter_data|server_config)\.json|attributions|heads"
 PUBLISHED = ("schema", "revision", "engine", "split", "key", "length", "documents", "seed")
-"""The facts of the manifest that the tree tells: not which files of the user's were read."""
+"""The facts of the manifest that the tree contains: not which files of the user's were read."""
 OWN = {score.headvis: f"{score.name}_over_tokens" for score in SCORES.values() if score.headvis}
 COLUMNS: Mapping[str, str] = {
     **OWN,
@@ -57,7 +57,7 @@ COLUMNS: Mapping[str, str] = {
 
 
 def meanings() -> dict[str, str]:
-    """What each score of the tree is, in a sentence."""
+    """The meaning of each score of the tree, in a sentence."""
     followed = SCORES["induction"].meaning
     strong = f"Mean {followed}, the query counted, weights below {STRONG} not; over tokens."
     told = {"strong_induction_over_tokens": strong}
@@ -123,7 +123,7 @@ def model_of(atlas: Atlas) -> str:
 
 
 def corpus_of(atlas: Atlas) -> str:
-    """The name of the corpus: its file or folder, or the folder that all of it lies in."""
+    """The name of the corpus: its file or folder, or the folder of all of it."""
     files = atlas.manifest.get("corpus") or []
     named = atlas.manifest.get("paths") or [each[0] for each in files if isinstance(each, list)]
     paths = [Path(str(path)) for path in named]
@@ -175,7 +175,7 @@ def head_object(head: HeadAtlas, atlas: Atlas) -> dict[str, Any]:
 def boundaries(largest: Sequence[Bin]) -> list[int]:
     """The bins with which all intervals but the first begin.
 
-    In each lies the window that is first of its interval in the order of all n largest weights:
+    Each has the window that is first of its interval in the order of all n largest weights:
     that of place i·n/5, as HeadVis takes it.
     """
     counts = np.array([each.value for each in largest])
@@ -259,7 +259,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def config_object(atlas: Atlas) -> dict[str, Any]:
-    """What `config.json` holds: the run as the loaders read it, and what the page shows."""
+    """The content of `config.json`: the run as the loaders read it, and the page's settings."""
     dtype = atlas.manifest.get("dtype")
     shared: dict[str, Any] = {
         "model_name": model_of(atlas),

@@ -56,7 +56,7 @@ class AtlasStart:
 
 @dataclass
 class Search:
-    """Which heads have which tokens among those with the most mass, head by head as they come."""
+    """Find the heads that have certain tokens among those with the most mass, one by one."""
 
     sides: Mapping[TokenSide, dict[str, list[float]]] = field(
         default_factory=lambda: {"query": defaultdict(list), "key": defaultdict(list)}
@@ -64,7 +64,7 @@ class Search:
     sampled: set[int] = field(default_factory=set)
 
     def add(self, number: int, head: HeadAtlas) -> None:
-        """The tokens of a head; `number`: its place among the rows of the atlas."""
+        """Add the tokens of a head; `number`: its place among the rows of the atlas."""
         for side, heads in self.sides.items():
             for each in head.tokens.get(side, ()):
                 token = _token(getattr(each, side) or "")
@@ -114,7 +114,7 @@ def page_chunks(
 
 
 def head_json(head: HeadAtlas, scan: str) -> str:
-    """All that was found of a head, as JSON that can stand in a page; `scan`: `scan_id`."""
+    """All that was found of a head, as JSON for a page; `scan`: `scan_id`."""
     content = {
         "scan": scan,
         "head": str(head.head),
@@ -136,7 +136,7 @@ def head_json(head: HeadAtlas, scan: str) -> str:
 
 
 def scan_id(atlas: Atlas) -> str:
-    """By which a page knows whether a head beside it is of the same scan."""
+    """An id by which a page knows whether a head beside it is of the same scan."""
     content = safe_json([atlas.model, _values(atlas), dict(atlas.manifest)])
     return sha256(content.encode()).hexdigest()[:16]
 
@@ -222,7 +222,7 @@ def _short(value: float | None) -> float | None:
 
 
 LARGEST = 20_000_000
-"""A page of at most so many bytes is one file."""
+"""The most bytes of a page in one file."""
 TELLING = [role.metric for role in ROLES if METRICS[role.metric].telling]
 
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 def draw_atlas(atlas: Atlas, *, plot: str | None = None, **look: Any) -> Drawn:
-    """The scores of all heads, each as a grid; or two against each other, `plot`."""
+    """Draw the scores of all heads, each as a grid; or two against each other, `plot`."""
     if plot is None:
         return _draw_grids(atlas, **look)
     top = look.pop("top", SCATTER.top)
@@ -55,7 +55,7 @@ def draw_atlas(atlas: Atlas, *, plot: str | None = None, **look: Any) -> Drawn:
 
 
 def _draw_grids(atlas: Atlas, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
-    """The scores of all heads: shares from 0 to 1, others from 0 to the largest."""
+    """Draw the scores of all heads: shares from 0 to 1, others from 0 to the largest."""
     values = (
         (score, zip(atlas.heads, atlas.values(name), strict=True)) for name, score in SCORES.items()
     )
@@ -83,7 +83,7 @@ FAR_AWAY = 0.14  # inches; from there on a line joins a name to its point
 
 
 def draw_scatter(scatter: Scatter, *, top: int, dpi: int = 150, cmap: str = LAYERS) -> Drawn:
-    """The scatter, with at most `top` outliers named; `cmap`: the layers' colours."""
+    """Draw the scatter, with at most `top` outliers named; `cmap`: the layers' colours."""
     title = scatter_title(scatter)
     with sheet([title], dpi=dpi, cmap=cmap) as (figure, fonts):
         axes = place(figure, 0, 0, WIDTH, HEIGHT)
@@ -184,15 +184,15 @@ NAME_HEIGHT = 0.13  # inches
 TITLE_LETTERS = 12  # in an inch
 LONGEST = 18  # letters of a checkpoint's name
 TICK = 0.07  # inches of a letter below the axis
-EVEN = 4  # times as large as the smallest gap: the mean gap of steps that are no line
+EVEN = 4  # times as large as the smallest gap: the mean gap of steps that are not even
 
 
 def draw_development(
     development: Development, *, top: int, dpi: int = 150, cmap: str = LAYERS
 ) -> Drawn:
-    """A panel for each score that was measured.
+    """Draw a panel for each score that was measured.
 
-    `top`: how many heads are named in each, those that change most; `cmap`: the layers' colours.
+    `top`: the number of heads to name in each, those that change most; `cmap`: the layers' colours.
     """
     layers = [head.layer for head in development.heads]
     title = development_title(development)
@@ -222,9 +222,9 @@ def draw_development(
 
 @dataclass(frozen=True)
 class _Ticks:
-    """Where the checkpoints stand along the axis, from 0 to 1, and which of them are named there.
+    """The places of checkpoints along the axis, from 0 to 1, and those that are named there.
 
-    `turned`: names stand upright, as they are long; `height`: what they take below, in inches.
+    `turned`: names are upright, as they are long; `height`: their room below, in inches.
     """
 
     places: Sequence[float]

@@ -1,4 +1,4 @@
-"""What a scan found as rows, and all that it found of one head as a JSON object."""
+"""The findings of a scan as rows, and all that it found of one head as a JSON object."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -50,12 +50,12 @@ PART_ROW = Fields[HeadPart](
     (
         *head_fields(lambda part: part[0].head),
         _value("part", Literal["score", "histogram", "token", "example"]),
-        _value("name", str, "Of the score, the histogram, the side; the kind of example."),
-        _value("mean_over", MeanOver | None, "What a score or a mean weight is averaged over."),
+        _value("name", str, "That of the score, the histogram, the side; the kind of example."),
+        _value("mean_over", MeanOver | None, "The items of the mean of a score or a weight."),
         _value("query", str | None),
         _value("key", str | None),
         _value("path", str | None),
-        _value("start", float | None, "Of a bin; of an example's document."),
+        _value("start", float | None, "The start of a bin, or of an example's document."),
         _value("end", float | None),
         _value("value", float | None),
         _value("error", float | None),

@@ -62,7 +62,7 @@ def _said(text: str, display: Display, style: str = "dim") -> list[Text]:
 
 
 def _cut(name: str, cells: int, display: Display) -> str:
-    """The name of a token or a folder in letters that the display has."""
+    """Cut the name of a token or a folder in letters that the display has."""
     written = name if display.unicode else ascii_only(name)
     return fenced(cut(written, cells, unicode=display.unicode))
 
@@ -75,7 +75,7 @@ def score_number(score: str, value: float | None, display: Display, *, signed: b
 
 
 def render_atlas(atlas: Atlas, display: Display, top: int) -> Iterator[Text]:
-    """The table, and the largest standard error."""
+    """Render the table, and the largest standard error."""
     yield from folded(Text(atlas_title(atlas), "dim"), display.width)
     yield Text()
     columns = [Column("head"), *(Column(each.short, right=True) for each in METRICS.values())]
@@ -106,7 +106,7 @@ def _number(name: str, value: float | None) -> str:
 
 
 def render_scatter(scatter: Scatter, display: Display, top: int) -> Iterator[Text]:
-    """The heads farthest from the median, and the rule; `top`: how many heads."""
+    """Render the heads farthest from the median, and the rule; `top`: the number of heads."""
     x, y, shown = scatter.x, scatter.y, scatter.outliers[:top]
     yield from _said(scatter_title(scatter), display)
     yield Text()
@@ -208,7 +208,7 @@ def _right(column: Sequence[str], n: int) -> str:
 
 
 def _cells(columns: Sequence[Sequence[str]], arrow: str) -> int:
-    """How wide the columns are, each with the gap behind it."""
+    """The width of the columns, each with the gap after it."""
     return sum(widest(column) + (len(arrow) or GAP) for column in columns)
 
 
@@ -241,9 +241,9 @@ SIDES: Mapping[TokenSide, str] = {
 
 
 def render_head(head: HeadAtlas, display: Display, top: int) -> Iterator[Text]:
-    """The head's scores, histograms, tokens and windows, and what their numbers are.
+    """Render the head's scores, histograms, tokens and windows, and what their numbers are.
 
-    `top`: how many tokens of each side and how many windows; 0 for 10 and 3.
+    `top`: the number of tokens of each side and of windows; 0 for 10 and 3.
     """
     yield from _said(head_title(head), display)
     yield Text()
@@ -367,7 +367,7 @@ def _bars(
 # The windows of a corpus with a head's strongest links, shaded as their query attends.
 
 
-AROUND = 8  # tokens before and behind those that are told of
+AROUND = 8  # tokens before and after those that are listed
 STRONGEST = 3
 INDENT = 2
 LONGEST = 24  # cells of a token
@@ -382,7 +382,7 @@ class WindowRow:
 
     @property
     def told(self) -> list[int]:
-        """The strongest keys, without the first token, whose weight is no sign of the text."""
+        """The strongest keys, without the first token, whose weight is not a sign of the text."""
         return [key for key in self.weights if key > 0][:STRONGEST]
 
     @property
@@ -403,7 +403,7 @@ def strongest_row(example: HeadExample) -> WindowRow | None:
 
 
 def examples(head: HeadAtlas, most: int, display: Display) -> Iterator[Text]:
-    """The windows with the largest weights, at most so many, and what their shades are."""
+    """The windows with the largest weights, at most `most`, and the meaning of their shades."""
     texts: dict[tuple[str, ...], list[HeadExample]] = {}
     for each in head.examples:
         if each.kind == "top":
@@ -441,7 +441,7 @@ def _example(
 
 
 def _place(example: HeadExample, alike: int, display: Display) -> str:
-    """Where the window is: its file, the byte at which its document begins, and its number."""
+    """The place of the window: its file, the byte at which its document begins, and its number."""
     path = readable(example.path)
     place = f"  {path}, byte {example.start:,}"
     place += f", window {example.window:,}" if example.window else ""

@@ -22,17 +22,17 @@ from attnviz.records.rows import measured
 FAR = 3.5
 """Robust standard deviations; Iglewicz and Hoaglin (1993) call what is farther an outlier."""
 SAME = 1e-6
-"""Scores that are nearer than this differ by rounding alone."""
+"""Scores that are nearer than this differ only by rounding."""
 MAD_OF_NORMAL, MEAN_OF_NORMAL = 1.4826, 1.2533
 """The standard deviation of a normal distribution, in median and in mean absolute deviations."""
 
 
 @dataclass(frozen=True)
 class HeadPoint:
-    """A head's two scores with their standard errors; `mean_over`: what they are averaged over.
+    """A head's two scores with their standard errors; `mean_over`: the items of the means.
 
-    `distance_from_median`: the larger of how far the two lie from that of all heads, in robust
-    standard deviations; `partial`: which part of the corpus is counted, where it is not all.
+    `distance_from_median`: the larger distance of the two from that of all heads, in robust
+    standard deviations; `partial`: the part of the corpus that is counted, if not all.
     """
 
     head: Head
@@ -53,7 +53,7 @@ class HeadPoint:
 class Scatter:
     """Two scores, `x` and `y` by name, of all heads that have both, the farthest head first.
 
-    `missing`: how many heads lack one of them; `mean_over`: what the scores are averaged over.
+    `missing`: the number of heads that lack one of them; `mean_over`: the items of the means.
     """
 
     model: str
@@ -160,8 +160,8 @@ class Development:
 
     `names`, `steps` (checkpoints): their folders' names, and their training steps, None where their
     names carry none. `means`, `errors`: by score, (heads, checkpoints), NaN where there is nothing;
-    only means over documents have errors. `size`: how many documents and tokens each was measured
-    over; `mean_over`: what the scores are averaged over.
+    only means over documents have errors. `size`: the documents and tokens that each was measured
+    over; `mean_over`: the items of the means.
     """
 
     names: tuple[str, ...]
@@ -188,7 +188,7 @@ def develop(
     """The scores of every head over the checkpoints, by step where names carry one.
 
     `atlases`: at least two, of the same heads over the same corpus. `head`, `score`: the only one
-    that is followed, as a user names it; None: all.
+    that is followed, as a user names it, or None for all.
     """
     names, first = [atlas.folder for atlas in atlases], atlases[0]
     for other in atlases[1:]:
@@ -249,7 +249,7 @@ def _parts(path: str) -> list[str]:
 
 
 def _told_apart(names: Sequence[str]) -> Sequence[str]:
-    """The last part of each path, or as many as tell them apart."""
+    """The last part of each path, or as many as distinguish them."""
     parts = list(map(_parts, names))
     for n in range(1, max(map(len, parts)) + 1):
         short = ["/".join(part[-n:]) for part in parts]
@@ -259,7 +259,7 @@ def _told_apart(names: Sequence[str]) -> Sequence[str]:
 
 
 def _difference(first: Atlas, other: Atlas) -> str:
-    """Why two scans cannot be compared; empty where they can."""
+    """The reason why two scans cannot be compared; empty if they can be."""
     if len(first.rows) != len(other.rows):
         return f"their numbers of heads differ ({len(first.rows)}, {len(other.rows)})"
     heads, others = dict.fromkeys(first.heads), dict.fromkeys(other.heads)
@@ -279,7 +279,7 @@ def _difference(first: Atlas, other: Atlas) -> str:
 
 
 def _corpus_difference(first: Atlas, other: Atlas) -> str:
-    """Which files only one of them has, or which were changed between the scans."""
+    """The files that only one of them has, or that were changed between the scans."""
     files, others = (
         {str(each[0]) if isinstance(each, list) and each else str(each): each for each in corpus}
         if isinstance(corpus, list)
@@ -324,19 +324,19 @@ def _only(partial: str) -> str:
 
 
 def head_title(head: HeadAtlas) -> str:
-    """The same, of which head."""
+    """The title of a page on one head: the model, the head, and the scan."""
     return atlas_title(Atlas(f"{head.model} {head.head}", [head.row]))
 
 
 def development_title(development: Development) -> str:
-    """How many heads are followed over how many checkpoints."""
+    """The number of heads that are followed, and of checkpoints."""
     heads, size = amount(len(development.heads), "head"), size_of(development.size)
     scans = f"{len(development.names)} checkpoints, each a scan of {size}"
     return f"{heads} at {scans}: means over {development.mean_over}"
 
 
 def scatter_title(scatter: Scatter) -> str:
-    """Which scores of how many heads."""
+    """The scores of the plot, and the number of heads."""
     heads = amount(len(scatter.points), "head")
     x, y = SCORES[scatter.x].label, SCORES[scatter.y].label
     only = _only(scatter.points[0].partial)

@@ -64,7 +64,7 @@ OutsideWith: TypeAlias = Annotated[
     OutsideBy,
     circuit_option(
         "--with",
-        help="What replaces the outputs of parts outside of the circuit: what they are in the "
+        help="The replacement of outputs of parts outside of the circuit: their values in the "
         "source, their mean over the text's positions or over other texts (--mean-from), or zero.",
     ),
 ]
@@ -148,7 +148,7 @@ def circuit(
     True
 
     The likeliest token after the text is measured, rather than that after the source, or what is
-    asked for. Of several texts, each is measured, and their mean comes last; the source, the
+    asked for. Each of several texts is measured, and their mean comes last; the source, the
     answer and the versus are one for all of them, or one for each. A search is one for all.
 
     Args:

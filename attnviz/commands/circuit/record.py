@@ -35,15 +35,19 @@ class Subset:
 
 @dataclass(frozen=True)
 class CircuitTask(OfQuestion):
-    """The text, or the first of several, and what is asked about it.
+    """The text, or the first of several, and the question about it.
 
-    `captures`: the text, and its source where there is one, without patterns. `replacement`: of
-    what is outside of a circuit. `parts`: all that can be replaced, M. `question`: what is
-    measured. `lines`: the number of texts of a mean; every error is then that of a mean over them.
-    `own_answers`: the texts have questions of their own. `other_texts`: over how many texts the
-    mean that replaces outputs is taken, of a file of this `file_name`, `by_position` or over all
-    positions; None: over the text's own. `unaligned`: the fewest and the most positions of a text
-    that none of the source stands for, which keep their own outputs.
+    Attributes:
+        captures: the text, and its source if there is one, without patterns.
+        replacement: the replacement of outputs outside of a circuit.
+        parts: all that can be replaced, M.
+        question: the question that is measured.
+        lines: the number of texts of a mean; every error is then that of a mean over them.
+        own_answers: whether the texts have questions of their own.
+        other_texts: the number of texts that the mean replacing outputs is over, from a file of
+            this `file_name`, `by_position` or over all positions; None for the text's own mean.
+        unaligned: the fewest and the most positions of a text that no position of the source
+            replaces, which keep their own outputs.
     """
 
     captures: tuple[Capture, ...]
@@ -63,7 +67,7 @@ class CircuitTask(OfQuestion):
 
     @property
     def noun(self) -> str:
-        """What a mean is over, or a search."""
+        """The noun for one of the texts that a mean or a search is over."""
         return "pair" if self.replacement == "source" else "text"
 
     @property
@@ -77,7 +81,7 @@ class WithoutSubset:
     """The circuit and the model without a subset K of the circuit.
 
     `circuit`: F(C∖K); `model`: F(M∖K); `gap`: F(M∖K) − F(C∖K). `faithfulness`: that of C∖K,
-    (F(C∖K) − F(∅)) / (F(M) − F(∅)). `loss`: what the circuit's own loses, (F(C) − F(C∖K)) /
+    (F(C∖K) − F(∅)) / (F(M) − F(∅)). `loss`: that of the circuit's own F, (F(C) − F(C∖K)) /
     (F(M) − F(∅)).
     """
 
@@ -91,7 +95,7 @@ class WithoutSubset:
 
 @dataclass(frozen=True)
 class CircuitReport:
-    """How faithful, complete and minimal a circuit is.
+    """The faithfulness, completeness and minimality of a circuit.
 
     `circuit`: its parts C. `whole`: F(M), and `nothing`: F(∅), with every part replaced. `without`:
     the circuit without each subset; the first K is empty, so that its faithfulness and its gap are
@@ -156,8 +160,8 @@ class CircuitSearch:
 
     `start`: the parts that it had before, and `steps` those that were added. `chosen_on`: the
     number of texts on which they were chosen; `measured_on`: that of the others, on which `whole`,
-    `nothing` and the steps' own numbers are measured; 0: there was one text for both. `runs`: how
-    many the search took.
+    `nothing` and the steps' own numbers are measured, or 0 for one text for both. `runs`: the
+    number that the search took.
     """
 
     task: CircuitTask

@@ -1,4 +1,4 @@
-"""How faithful, complete and minimal a circuit is, and how a search found one, as rows."""
+"""The faithfulness, completeness and minimality of a circuit, and its search, as rows."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -43,7 +43,7 @@ class MeasuredCircuit:
 RUN: tuple[Field[Any], ...] = (LINE_OR_MEAN, model_name(at("report.task.captures.0.model.name")))
 ASKED = fields_at(
     "report.task",
-    Field("replacement", OutsideBy, "What replaces the outputs of parts outside of the circuit."),
+    Field("replacement", OutsideBy, "The replacement of outputs outside of the circuit."),
     Field(
         "other_texts",
         int | None,
@@ -70,7 +70,7 @@ CIRCUIT = Fields[MeasuredCircuit](
         Field("removed", list_of(PART), "The parts of K.", at("each.subset.removed")),
         *ASKED,
         Field("texts", int, "Of how many texts it is the mean.", at("report.task.lines", 1)),
-        Field("whole", float, "F(M): what is measured.", at("report.whole.mean")),
+        Field("whole", float, "F(M): the measured value.", at("report.whole.mean")),
         Field(
             "nothing", float, "F(∅): the same with every part replaced.", at("report.nothing.mean")
         ),
@@ -118,13 +118,13 @@ SEARCH = Fields[MeasuredCircuit](
         Field(
             "measured_on",
             int,
-            "The number of the other texts; 0: there was one for both.",
+            "The number of the other texts, or 0 if one text was for both.",
             at("report.measured_on"),
         ),
         *fields_at(
             "each",
             *estimate_fields("faithfulness", "The same on the other texts.", type=float),
-            *estimate_fields("gain", "What the part adds to it.", type=float),
+            *estimate_fields("gain", "The part's addition to it.", type=float),
             Field("with_circuit", float, "F(C), measured on these.", at("circuit.mean")),
         ),
         Field("whole", float, "F(M): of the whole model.", at("report.whole.mean")),

@@ -55,10 +55,10 @@ NONE = "none"
 class Circuiting:
     """The circuit, as users name its parts; what replaces the others; and what is measured.
 
-    `mlps`: the layers whose MLPs belong to it, or `none`; None: MLPs are no parts, and run as they
-    are. `align`: words that correspond, as in `blue=red`. `answer`, `versus`: words; by default the
+    `mlps`: the layers whose MLPs belong to it, or `none`; None: MLPs are not parts, and run as
+    is. `align`: words that correspond, as in `blue=red`. `answer`, `versus`: words; by default the
     likeliest token after the text, rather than that after the source. `texts`: those that a mean
-    is over, taken so; None: the text itself. `subsets`: how many random ones; `seed` draws them.
+    is over, or None for the text itself. `subsets`: the number of random ones; `seed` draws them.
     """
 
     heads: HeadOptions = field(default_factory=HeadOptions)

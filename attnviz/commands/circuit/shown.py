@@ -44,7 +44,7 @@ OVER_TEXTS = f"±: standard error over these texts; {CHANCE}"
 
 
 def replaced(task: CircuitTask) -> str:
-    """What happens outside of a circuit, and what MLPs do."""
+    """The treatment of parts outside of a circuit, and of MLPs."""
     parts = "heads and MLPs" if task.with_mlps else "heads"
     mlps = "" if task.with_mlps else "; MLPs run as they are, on what arrives"
     by = BY[task.replacement]
@@ -58,7 +58,7 @@ def replaced(task: CircuitTask) -> str:
 
 
 def ends_of(task: CircuitTask, whole: Estimate, nothing: Estimate) -> str:
-    """What is measured, and its values in the model and with everything replaced."""
+    """The measure, and its values in the model and with everything replaced."""
     measured = what_is_measured(task.measure, task.answer, task.versus)
     mean = "mean of " if task.lines else ""
     ends = f"F(M) = {whole.mean:+.3f}, with every part replaced F(∅) = {nothing.mean:+.3f}"
@@ -129,7 +129,7 @@ def view(report: CircuitReport, *, unicode: bool = True) -> ResultView:
 
 
 def divided(search: CircuitSearch) -> str:
-    """On which texts parts were chosen, and on which the circuits are measured."""
+    """The texts on which parts were chosen, and those on which the circuits are measured."""
     if not search.measured_on:
         return "chosen and measured on one text: faithfulness is higher here than on others"
     number = amount(search.chosen_on, search.task.noun)

@@ -16,7 +16,7 @@ from attnviz.records.metrics import entropy
 Basis: TypeAlias = Literal["rows", "shares"]
 """The things compared: whole rows, if their keys stand at the same positions, or their shares."""
 SHARES = ("self", "first", "previous", "others")
-"""Where the weight of a row goes: the query itself, the first token, the one before, others."""
+"""The keys that share the weight of a row: the query, the first token, the previous, the rest."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Sight:
 
 @dataclass(frozen=True)
 class HeadDifference:
-    """How differently a head attends in several texts, from 0 (alike) to 1 (disjoint).
+    """The difference of a head's attention in several texts, from 0 (alike) to 1 (disjoint).
 
     `sights`: one for each text, of its query; empty where all queries were compared. `moved`:
     between two images, the keys with the largest gain and the largest loss, and how much these are:
@@ -47,7 +47,7 @@ class TextComparison:
     """Several texts through one model.
 
     `captures`: the transformed captures with their patterns; `queries`: the position of the word
-    in each, None where all rows were compared; `by`: what was compared; `heads`: the largest
+    in each, None where all rows were compared; `by`: the unit of comparison; `heads`: the largest
     difference first; `cosines`: the mean cosine over all pairs of the word's vectors, before
     layer 0 and after each layer; empty without a word.
     """
@@ -60,7 +60,7 @@ class TextComparison:
 
     @property
     def shared(self) -> int:
-        """How many tokens at the beginning are the same in all texts."""
+        """The number of tokens at the beginning that are the same in all texts."""
         texts = [[(t.text, t.special) for t in captured.key_tokens] for captured in self.captures]
         same = (len(set(each)) == 1 for each in zip(*texts, strict=False))
         return sum(takewhile(bool, same))

@@ -92,7 +92,7 @@ class ComparedHead:
         return self.run.key_tokens[key].label, change
 
     def cosine(self, after: int) -> float | None:
-        """That of the word's vectors before the head's layer, or (`after`: 1) after it."""
+        """The cosine of the word's vectors before the head's layer, or (`after`: 1) after it."""
         cosines = self.comparison.cosines
         return measured(cosines[self.head.head.layer + after]) if cosines else None
 
@@ -140,7 +140,7 @@ IMAGE_DIFFERENCE = Fields[ComparedHead](
 )
 SIGHT = Fields[ComparedHead](
     "SightRow",
-    "What a head's one query attends to in one of the texts.",
+    "The keys that a head's one query attends to in one of the texts.",
     (
         *DIFFERENCES,
         transforms("transforms", lambda row: [row.run]),
@@ -221,7 +221,7 @@ def sights(comparison: TextComparison, top: int | None, line: int | None) -> Ite
 
 
 def what(comparison: TextComparison) -> str:
-    """What is compared, as a word."""
+    """The noun for the items that are compared."""
     return "image" if comparison.of_images else "text"
 
 

@@ -165,7 +165,7 @@ def compare_models(
         )
     ours, theirs, words = _aligned(model, other, text, options, transforms)
     if ours.model.name == theirs.model.name and ours.model.fingerprint != theirs.model.fingerprint:
-        ours, theirs = (  # their names tell their weights, too
+        ours, theirs = (  # their names show their weights, too
             replace(each, model=replace(m, name=f"{m.name} {str(m.fingerprint)[:6]}"))
             for each, m in ((ours, ours.model), (theirs, theirs.model))
         )

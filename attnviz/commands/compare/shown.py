@@ -176,7 +176,7 @@ BY = {
 def render_texts(
     comparison: TextComparison, display: Display, top: int
 ) -> Iterator[RenderableType]:
-    """The texts, how far the word's vectors move apart, and the `top` heads; one with patterns."""
+    """Render texts, the distances of the word's vectors, and the `top` heads; one with patterns."""
     if comparison.identical or comparison.alike_so_far:
         if comparison.identical:
             alike = _identical(comparison)
@@ -226,7 +226,7 @@ def _differences(
 
 
 def _elsewhere(display: Display) -> str:
-    """Where to look when no row can differ."""
+    """A hint at another query, when no row can differ."""
     encoder = f"{display.speller('model', 'translator')} {display.speller('kind', 'encoder')}"
     return f"ask about a later word, or use {encoder}"
 
@@ -303,7 +303,7 @@ LABELS = 32  # heads along a side that are named at most
 
 
 def draw_texts(comparison: TextComparison, **look: Any) -> Drawn:
-    """The patterns of the head that differs most; of images, what it attends to in each."""
+    """Draw the patterns of the head that differs most; of images, what it attends to in each."""
     sides = texts_beside(comparison)
     if comparison.of_images and all(captured.images[0].views for captured in comparison.captures):
         about = "; ".join(about_texts(comparison))
@@ -318,7 +318,7 @@ def draw_texts(comparison: TextComparison, **look: Any) -> Drawn:
 
 
 def draw_models(comparison: ModelComparison, **look: Any) -> Drawn:
-    """The similarities of all heads, or the patterns of one pair."""
+    """Draw the similarities of all heads, or the patterns of one pair."""
     if len(comparison.heads) > 1:
         return draw_similarity(comparison, **look)
     best, sides = comparison.matches[0], models_beside(comparison)
@@ -329,7 +329,7 @@ def draw_models(comparison: ModelComparison, **look: Any) -> Drawn:
 def draw_similarity(
     comparison: ModelComparison, *, dpi: int = 150, cmap: str = SEQUENTIAL
 ) -> Drawn:
-    """The similarity of every pair of heads; a circle marks the pairs that the rows list.
+    """Draw the similarity of every pair of heads; a circle marks the pairs that the rows list.
 
     Raises:
         UsageError: no such colour map, or a resolution that makes no usable picture.
@@ -376,7 +376,7 @@ def _draw_beside(
     dpi: int = 150,
     cmap: str = SEQUENTIAL,
 ) -> Drawn:
-    """All patterns as one figure, with `about` in smaller letters below the title."""
+    """Draw all patterns as one figure, with `about` in smaller letters below the title."""
     labels = [distinct_labels(side.capture.key_tokens) for side in sides]
     letters = [title, *about, *chain.from_iterable(labels)]
     with sheet(letters, dpi=dpi, cmap=cmap) as (figure, fonts):

@@ -236,7 +236,7 @@ def command_line(
         calculation = call()
     else:
         words = text_alone(session, text, "a saved capture holds no queries, keys and values")
-        # on the processor: here every intermediate number is looked at
+        # on the processor: here every intermediate number is shown
         on, causal = g.ModelRun(device="cpu"), bool(call.options.get("causal"))
         calculation = call(text=words, model=model_of(session, model, on, kind, causal=causal))
         note_texts(session, calculation.captures)
@@ -246,10 +246,10 @@ def command_line(
 
 
 def _note_a_piece(session: Session, trace: HeadTrace) -> None:
-    """One line where the query is a part of a character only."""
+    """Note in one line that the query is only a part of a character."""
     token = trace.capture.query_tokens[trace.query]
     if token.part is not None:
         session.note(
-            f"“{token.label}” is a part of the character {token.text.strip()}, and explain follows "
+            f"“{token.label}” is a part of the character {token.text.strip()}, but explain follows "
             f"one token; attnviz show {as_flag('chars')} merges the parts"
         )

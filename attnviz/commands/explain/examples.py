@@ -1,4 +1,4 @@
-"""Calculations without a model's head: token embeddings alone, examples, a user's own matrices."""
+"""Calculations without a model's head: token embeddings, examples, or a user's own matrices."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -74,7 +74,7 @@ EXPECTED = '{"x": [[...]], "w_query": [[...]], "w_key": [[...]], "w_value": [[..
 
 
 def read_matrices(path: Path) -> Matrices:
-    """The matrices of a file, with shapes that fit each other.
+    """Read the matrices of a file, with shapes that fit each other.
 
     Raises:
         InputError: the file cannot be read, is not such an object, has an unknown key, a number
@@ -101,7 +101,7 @@ def read_matrices(path: Path) -> Matrices:
     heads = raw.get("heads", 1)
     if isinstance(heads, bool) or not isinstance(heads, int) or not 0 < heads <= LARGEST_SIDE:
         raise _wrong(
-            path, f"has {heads!r} heads, and needs a whole number from 1 to {LARGEST_SIDE:,}"
+            path, f"has {heads!r} heads, but needs a whole number from 1 to {LARGEST_SIDE:,}"
         )
     named = [*NEEDED, *(["w_output"] if raw.get("w_output") is not None else [])]
     arrays = {name: _matrix(path, name, raw[name]) for name in named}
@@ -119,22 +119,22 @@ def read_matrices(path: Path) -> Matrices:
 
 def _matrix(path: Path, name: str, value: Any) -> DoubleArray:
     try:
-        # null is NaN, which is told by its place
+        # null is NaN, which is reported by its place
         numbers = all(type(each) in (int, float, NoneType) for row in value for each in row)
         array = np.array(value if numbers else [], dtype=np.float64)
     except (ValueError, TypeError, OverflowError):
         array = np.empty(0)
     if array.ndim != 2 or not array.size:
-        raise _wrong(path, f"is wrong: {name} is no matrix, numbers in rows of one length")
+        raise _wrong(path, f"is wrong: {name} is not a matrix: numbers in rows of one length")
     if max(array.shape) > LARGEST_SIDE:
         raise _wrong(
             path,
-            f"is too large: {name} has the shape {array.shape}, and may have "
-            f"{LARGEST_SIDE:,} rows and columns",
+            f"is too large: {name} has the shape {array.shape}, over the "
+            f"limit of {LARGEST_SIDE:,} rows and columns",
         )
     if not np.isfinite(array).all():
         at = tuple(np.argwhere(~np.isfinite(array))[0].tolist())
-        raise _wrong(path, f"is wrong: {name} has NaN, Infinity or null at {at}, and no number")
+        raise _wrong(path, f"is wrong: {name} has NaN, Infinity or null at {at}")
     return array
 
 
@@ -172,7 +172,7 @@ def _wrong(path: Path, what: str) -> InputError:
 def render_worked(
     worked: Worked, sheet: Sheet, *, title: str, only: Sequence[int] = ()
 ) -> Iterable[Text]:
-    """The lines of the calculation: a heading, then the steps in `only`, or all of them."""
+    """Render the lines of the calculation: a heading, then the steps in `only`, or all of them."""
     sheet.title(title)
     for number in only or range(1, len(WORKED_STEPS) + 1):
         WORKED_STEPS[number - 1](worked, sheet)
@@ -289,7 +289,7 @@ WORKED_STEPS = (_inputs, _projections, _scores, _softmax, _weighted, _output)
 def render_embeddings(
     trace: EmbeddingTrace, sheet: Sheet, *, only: Sequence[int] = ()
 ) -> Iterable[Text]:
-    """The lines of the calculation: a heading, then the steps in `only`, or all of them."""
+    """Render the lines of the calculation: a heading, then the steps in `only`, or all of them."""
     labels = distinct_labels(trace.tokens)
     sheet.title(
         f"What “{labels[trace.query]}” takes from the tokens, without queries, keys and values",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from attnviz.models.tokenizer import TextTokenizer
 
 LIKELY = 100
-"""How many of the next tokens a page can name."""
+"""The number of likeliest next tokens that a page can name."""
 OF_LAYER = (
     *("x", "normed", "source", "q", "k", "v", "scores", "pattern", "z"),
     *("written", "attention", "mlp", "after", "bias"),
@@ -37,7 +37,7 @@ def made_run(
     model, empty = prepared.model, prepared.empty
     heads = model.identity.heads_per_layer
     if len({*heads}) > 1:
-        wrong = f"a page shows layers of one kind, and those of {model.identity.name} differ"
+        wrong = f"a page shows layers of one kind, but those of {model.identity.name} differ"
         raise InputError(wrong, "use the text output")
     target, scales = [token.id for token in prepared.target], list[float]()
     arrays: dict[str, FloatArray] = {}
@@ -68,7 +68,7 @@ def made_run(
 def _check_size(numbers: int, most: int) -> None:
     size = numbers * 2 * 4 // 3  # two bytes each, in base64
     if size > most:
-        wrong = f"the page would have {size >> 20} MB, and {most >> 20} MB is the limit"
+        wrong = f"the page would have {size >> 20} MB, over the limit of {most >> 20} MB"
         raise InputError(wrong, "give a shorter text, or use a smaller model")
 
 
@@ -116,7 +116,7 @@ def error_of_half(arrays: Mapping[str, FloatArray]) -> Mapping[str, float]:
 
 
 def departures(kinds: Kinds) -> list[str]:
-    """How a model's layers differ from what a page shows, a sentence each."""
+    """The differences of a model's layers from those on the page, a sentence each."""
     sentences = []
     if kinds.changed:
         how = f"Queries and keys are {kinds.changed} behind their projections"

@@ -1,6 +1,6 @@
-"""What a head's addition means: tokens and contexts near it, and what is read out around it.
+"""The meaning of a head's addition: tokens and contexts near it, and read-outs around it.
 
-Nothing is told that chance reaches, too, and nothing without the level of chance beside it.
+A result that chance also reaches is left out, and each result has the level of chance beside it.
 """
 
 from collections.abc import Callable
@@ -72,7 +72,7 @@ def chance_of(model: "LoadedModel") -> float:
 
 
 def readings_of(model: "LoadedModel", trace: HeadTrace) -> tuple[Reading, ...]:
-    """What the model's read-outs read around the head at the query.
+    """The readings of the model's read-outs around the head at the query.
 
     Those that were made for this head and for words such as the query, after one of their classes
     where these are words.
@@ -156,23 +156,23 @@ def _found(part: int) -> Callable[[Read], object]:
 
 READ = Fields[Read](
     "Read",
-    "What is read out of one vector around a head.",
+    "The read-out of one vector around a head.",
     (
         Field("moment", Moment),
-        Field("read", str | None, "The likeliest class; null: nothing.", _found(0)),
+        Field("read", str | None, "The likeliest class, or null without one.", _found(0)),
         Field("probability", float | None, "", _found(1)),
         Field("accuracy", float, "How often this read-out is right on held-out words."),
     ),
 )
 READING = Fields[Reading](
     "Reading",
-    "What a read-out reads around the head at the query.",
+    "The readings of a read-out around the head at the query.",
     (
         Field("name", str, "", at("readout.name")),
         Field("classes", list[str], "", at("readout.classes")),
         Field("chance", float, "How often chance is right.", at("readout.chance")),
         Field("n", int, "Held-out words.", at("readout.n")),
-        Field("token", float, "Accuracy of the token alone.", at("readout.token")),
+        Field("token", float, "Accuracy from only the token.", at("readout.token")),
         Field("reads", list_of(READ)),
     ),
 )
@@ -203,7 +203,7 @@ CONTEXTS = Fields[Contexts](
 )
 
 
-# What step 5 tells.
+# The sentences of step 5.
 
 AROUND = 24  # characters of a context to show on either side of its word
 
@@ -224,7 +224,7 @@ def tell_meaning(sheet: HeadSheet, *, nothing: bool) -> None:
 
 
 def _read_out(sheet: HeadSheet, reading: Reading) -> None:
-    """The class that each linear map reads out around the head, and how often it is right."""
+    """Write the class that each linear map reads out around the head, and how often it is right."""
     readout, head = reading.readout, sheet.head
     before, added, after = (said_by(reading, read) for read in reading.reads)
     sheet.line(f"{readout.name}: before {head} {before} → after it {after}")
@@ -240,10 +240,10 @@ def _read_out(sheet: HeadSheet, reading: Reading) -> None:
 
 
 def addition(reading: Reading, said: str, *, taken_up: bool, known: bool) -> str:
-    """What is read out of the addition alone, and whether the stream says so before and after."""
+    """The read-out of the addition by itself, and whether the stream has it before and after."""
     added, head = reading.reads[MOMENTS.index("added")], reading.head
     if added.found is None or added.found[1] < SURE:
-        return f"From what {head} adds alone: {said}."
+        return f"From only what {head} adds: {said}."
     if not taken_up:
         return f"What {head} adds reads as {said}; after it, the stream does not."
     return f"{head} adds {said}{', which could be read before it, too' if known else ''}."

@@ -62,7 +62,7 @@ def page_of(traced: Traced, prepared: Prepared) -> Iterator[str]:
         InputError: no page could hold it.
     """
     if prepared.options.special:
-        wrong = f"a page reads all of a text as text, and {option('special')} does not"
+        wrong = f"a page reads no special tokens from a text, as {option('special')} does"
         raise UsageError(wrong, "leave it out")
     if prepared.options.given:
         raise UsageError(f"{option('image')} {NO_IMAGE}", AS_TEXT)
@@ -92,7 +92,7 @@ def page_of(traced: Traced, prepared: Prepared) -> Iterator[str]:
 def _held(
     prepared: Prepared,
 ) -> tuple[tuple[Mapping[str, object], Mapping[str, FloatArray]], str | None]:
-    """What the page holds of numbers, the model or a run of it; and why no text can be typed."""
+    """The numbers on the page, the model or a run of it; and why no text can be typed."""
     from attnviz.models.scratch.carried import carried
 
     model = carried(prepared.model, bos=prepared.options.bos)
@@ -101,7 +101,7 @@ def _held(
     if model is None:
         why = "only Python runs this model"
     else:
-        why = f"this model has {model.bytes / 1e6:,.0f} MB of weights, and a page carries at most "
+        why = f"this model has {model.bytes / 1e6:,.0f} MB of weights, but a page carries at most "
         why += f"{MOST_WEIGHTS / 1e6:.0f} MB"
     said = f"This page shows the text that it was made with. No other can be typed, as {why}."
     return made_run(prepared, _read(prepared), LARGEST), said

@@ -1,6 +1,6 @@
-"""What a lesson page knows of words and of their vectors: read-outs, and for which words heads are.
+"""The data of a lesson page on words and vectors: read-outs, and the words of each behaviour.
 
-The page uses it on texts that are typed.
+The page applies them to texts that are typed.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -93,7 +93,7 @@ _KINDS: Mapping[str, tuple[Callable[[str], bool], Callable[[str], bool]]] = Mapp
 
 
 def words_of_links(model: "LoadedModel", behaviours: Iterable[str]) -> Mapping[str, str]:
-    """Which tokens may be in each behaviour's links, by their words.
+    """The tokens that may be in each behaviour's links, by their words.
 
     A digit for each id: 1 as the query, 2 as the key, 3 as both, 0 as neither.
     """

@@ -11,9 +11,9 @@ from attnviz.records.heads import Finding
 from attnviz.records.meaning import Meaning
 from attnviz.records.trace import HeadTrace, OtherRow, Similarity
 
-NO_IMAGE = "is not for a page, which runs the model on text alone"
+NO_IMAGE = "is not for a page, which runs the model only on text"
 AS_TEXT = "write txt or json, or leave it out"
-"""What is wrong with an image on a page, and what to do."""
+"""The advice in messages on images that a page cannot have."""
 
 
 @dataclass(frozen=True)

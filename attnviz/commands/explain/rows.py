@@ -1,4 +1,4 @@
-"""What is explained: a head over a text, token embeddings, small matrices; as calculations."""
+"""Explanations as calculations: of a head over a text, token embeddings, or small matrices."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -122,7 +122,7 @@ def tokens_of(name: str, two: bool) -> Field[Capture]:
 ARRAYS: Field[Any] = Field(
     "arrays",
     dict[str, Any],
-    "Every array as nested lists, by name; null stands for −∞.",
+    "Every array as nested lists, by name; null means −∞.",
     lambda record: ABSENT,  # whoever writes the object streams them
 )
 
@@ -179,7 +179,7 @@ TRACE = Fields[Traced](
         Field(
             "nearest_chance",
             float | None,
-            "The cosine that the nearest token reaches by chance; null: none can be compared.",
+            "The cosine that the nearest token reaches by chance; null if none can be compared.",
             at("meaning.chance"),
         ),
         Field("readings", list_of(READING), "", at("meaning.readings")),
@@ -304,7 +304,7 @@ def _form(
     arrays: Mapping[str, Numbers],
     shown: Callable[[Display], Iterable[Text]],
 ) -> Form[T]:
-    """How a calculation goes out: as steps, or as facts with every array."""
+    """The output forms of a calculation: steps, or facts with every array."""
     return Form(
         "explain",
         None,

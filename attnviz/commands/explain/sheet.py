@@ -89,8 +89,8 @@ class Sheet:
     ) -> str:
         """`q = x·W_Q + b_Q   (5, 128)·(128, 32) = (5, 32)`; returns the formula that is turned.
 
-        `left`, `right`: what is multiplied, by its name. `factor`: a number before the product;
-        `then`: what stands after it and the bias, with tokens as rows and as columns.
+        `left`, `right`: the factors, by their names. `factor`: a number before the product;
+        `then`: the text after it and the bias, with tokens as rows and as columns.
         """
         (a, first), (b, second) = left, right
         out = (*first.shape[:-1], second.shape[-1])
@@ -277,7 +277,7 @@ def strongest_keys(scores: Array) -> list[int]:
 
 
 def _entries_that_fit(entries: int, width: int, room: int) -> int:
-    """How many entries, each `width` cells, fit into the room: all, or some and a mark."""
+    """The number of entries, each `width` cells, that fit the room: all, or some and a mark."""
     if entries <= (room - 2 + 1) // (width + 1):
         return entries
     return max(1, (room - 2 - 1) // (width + 1))
@@ -316,7 +316,7 @@ class HeadSheet(Sheet):
 
     @cached_property
     def key_labels(self) -> tuple[str, ...]:
-        """Those of the keys, which are the same for one sequence."""
+        """The labels of the keys, which for one sequence are those of the queries."""
         return distinct_labels(self.trace.capture.key_tokens)
 
     @property
@@ -349,7 +349,7 @@ class HeadSheet(Sheet):
 
     @property
     def left_out(self) -> int:
-        """How many weaker keys the query may attend to, too."""
+        """The number of weaker keys that the query may also attend to."""
         return int(np.isfinite(self.trace.scores[self.trace.query]).sum()) - len(self.seen)
 
     def note_left_out(self) -> None:

@@ -25,7 +25,7 @@ WHERE = {
 }
 """The attention of an encoder-decoder that a head belongs to."""
 KEY_SIDE = "read", "inputs"
-"""The lists of tokens that are keys alone."""
+"""The lists of tokens that are only keys."""
 MOST_WORDS = 3
 """The most words whose pieces a list of tokens names."""
 FROM = {"decoder": "what was written before it", "cross": "the text that is read"}
@@ -41,7 +41,7 @@ def render(
     other: OtherRow | None = None,
     meaning: Meaning = NO_MEANING,
 ) -> Iterable[Text]:
-    """The lines of the explanation: a heading, then the steps in `only`, or all of them."""
+    """Render the lines of the explanation: a heading, then the steps in `only`, or all of them."""
     paper = HeadSheet(**vars(sheet), trace=trace, other=other, meaning=meaning)
     kind, target = trace.capture.kind, trace.capture.target
     where, source = WHERE.get(kind, ""), FROM.get(kind, "the tokens")
@@ -110,7 +110,7 @@ def _numbered(sheet: HeadSheet, name: str, labels: tuple[str, ...]) -> None:
         whole = readable(text[tokens[word[0]].start : tokens[word[-1]].end].strip())
         pieces = " ".join(labels[i] for i in word)
         if "'" not in whole:  # as in n't or l'homme, which are two words
-            sheet.say(f"“{whole}” is no token of the vocabulary; it falls into {pieces}.")
+            sheet.say(f"“{whole}” is not a token of the vocabulary; it falls into {pieces}.")
 
 
 def _listed(sheet: HeadSheet) -> None:
@@ -227,7 +227,7 @@ def _scores(sheet: HeadSheet) -> None:
 
 
 def _check_row(sheet: HeadSheet) -> None:
-    """The sum of the row, and whether the model computes more than the formula."""
+    """Check the sum of the row, and whether the model computes more than the formula."""
     t = sheet.trace
     pattern = t.pattern[t.query].astype(np.float64)
     total = float(pattern.sum())
@@ -432,7 +432,7 @@ STEPS = (_tokens, _queries_and_keys, _scores, _values, _value_up, _merged, _rest
 
 
 def render_lookup(trace: HeadTrace, sheet: Sheet, *, about: str) -> Iterable[Text]:
-    """A row as a soft look-up beside an exact one: query, keys, values, and the result."""
+    """Render a row as a soft look-up beside an exact one: query, keys, values, and the result."""
     paper = HeadSheet(**vars(sheet), trace=trace)
     row, scores = trace.pattern[trace.query], trace.scores[trace.query]
     paper.title(f"{paper.head} as a look-up: “{paper.query}” asks", about)

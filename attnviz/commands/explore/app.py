@@ -49,7 +49,7 @@ SAVE = "save"
 PAUSE = 0.25
 """Seconds without a key before an edited text is run."""
 STEP = 0.3
-"""Seconds between two pictures of a run that goes on; a shorter run shows its end alone."""
+"""Seconds between two pictures of a running model; a shorter run shows only its end."""
 
 
 class ExploreApp(App[None]):
@@ -100,7 +100,7 @@ class ExploreApp(App[None]):
         self.scene: Scene | None = None
         self.toggles = self._wanted = PLAIN
         self._moved = False
-        """Whether the user has gone somewhere; until then each text opens at what it tells."""
+        """Whether the user has gone somewhere; until then each text opens at its clearest link."""
         self._problem = ""
         self._waiting: Timer | None = None
         self._presenting = Lock()

@@ -88,7 +88,7 @@ def _check_terminal(session: Session) -> Display:
     """The terminal's display; the app draws on stderr, so that stdout may be a pipe."""
     console, instead = session.consoles.err, "attnviz show prints to any place"
     if not session.environment.stderr.isatty():
-        raise UsageError("explore draws on a terminal, and standard error is not one", instead)
+        raise UsageError("explore draws on a terminal, but standard error is not one", instead)
     if session.environment.variables.get("TERM", "dumb").lower() in ("", "dumb", "unknown"):
         raise UsageError("this terminal (TERM) cannot move its cursor", instead)
     display = display_of(console)
@@ -119,7 +119,7 @@ def _textual(display: Display, session: Session) -> type["ExploreApp"]:
 def _take_keys_from_the_terminal(session: Session) -> None:
     """Standard input was the text: keys come from the terminal itself."""
     if session.stdin.stream is None:
-        raise UsageError("standard input is closed, and no keys come from there", "leave <&- out")
+        raise UsageError("explore reads keys from standard input, which is closed", "leave <&- out")
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY)
     except OSError:

@@ -210,7 +210,7 @@ class HeadsPane(ScenePane):
         return pad(written or shade_of(weight, unicode=display.unicode), room), Style()
 
     def _written(self, key: str, weight: float, room: int) -> str:
-        """As much as fits: the key's label and its weight, the label, or the weight."""
+        """The parts of a link that fit: the key's label and its weight, or one of them."""
         if not key or room < WITH_NUMBER:
             return ""
         number = f"{weight:.2f}".removeprefix("0")

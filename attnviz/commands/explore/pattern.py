@@ -1,4 +1,4 @@
-"""The chosen head's pattern, all heads as miniatures, and how the panes stand on the screen."""
+"""The chosen head's pattern, all heads as miniatures, and the places of the panes on the screen."""
 
 from collections.abc import Mapping
 from contextlib import suppress

@@ -118,7 +118,7 @@ Slot: TypeAlias = tuple[int, int]
 class Scene:
     """An exhibit of whole maps, and the slot, the query and the key that the user has chosen.
 
-    While a run goes on, the maps of layers still to come are NaN.
+    During a run, the maps of later layers are NaN.
     `query` and `key` are positions among the exhibit's tokens, which may be merged.
     `column`: the head to return to when heads that are rolled out into one come apart again.
     """
@@ -235,7 +235,7 @@ class Scene:
     def _telling_keys(self, slot: Slot) -> list[int]:
         """The keys that are no rest, nor special, but for insets, nor the first of a causal model.
 
-        Of a run that goes on, rests are not known.
+        While a run continues, its rests are not known.
         """
         tokens, capture, own = self.capture.key_tokens, self.capture, self.slots[slot]
         first = capture.one_sequence and capture.causal
@@ -258,7 +258,7 @@ class Scene:
         return self.at(queries[row], keys[column]) if weights[row, column] > 0 else self
 
     def at(self, query: int | None = None, key: int | None = None) -> "Scene":
-        """The scene at another query or key, or the nearest one shown. A query alone comes with
+        """The scene at another query or key, or the nearest one shown. Only a query comes with
         the key that it attends to most."""
         target = self.query if query is None else query
         near = min(self.exhibit.queries, key=lambda each: abs(each - target), default=self.query)

@@ -26,7 +26,7 @@ from attnviz.records.transforms import How
 
 KeyKind: TypeAlias = Literal["sink", "segment", "special", "answer", "region"]
 """The first token, a learned sink and other rests; a segment; special tokens within the prompt; the
-answer; of rows alone, a region of an image."""
+answer; in rows only, a region of an image."""
 RowUnit: TypeAlias = Literal["token", "word", "sentence", "section", "head"]
 """The unit of a row of shares: a part of the answer, or the whole answer in one head."""
 AnswerView: TypeAlias = Literal["table", "links", "heatmap", "text", "image"]
@@ -61,7 +61,7 @@ class FindResting:
     """Finds, row by row, what heads spend on keys on which they rest: the column is alike for all.
 
     Each row is judged by itself and those before it, as rows go out while the model writes.
-    `heads`: how many there are. `may`: the keys that may be rests (n), which stand in no document:
+    `heads`: their number. `may`: the keys that may be rests (n), which are in no document:
     one that the head copies from would look the same.
     """
 
@@ -76,7 +76,7 @@ class FindResting:
     def of_row(self, number: int, heads: Sequence[int], weights: FloatArray) -> FloatArray:
         """The weights (h, keys) of the next row of these heads, whose number is given, (h, n).
 
-        They are 0 on keys that are no rests.
+        They are 0 on keys other than rests.
         """
         own = weights[:, self.may]
         self._above[heads] += own > ALIKE
@@ -85,7 +85,7 @@ class FindResting:
 
 
 def _without_rests(rows: FloatArray, may: IntArray, rests: FloatArray) -> FloatArray:
-    """The rows (m, keys), with what lies on rests (m, n) moved to the first token, the sink."""
+    """The rows (m, keys), with the weight on rests (m, n) moved to the first token, the sink."""
     moved = rows.copy()
     moved[:, may] = np.maximum(moved[:, may] - rests, 0)
     moved[:, 0] += rests.sum(axis=1)
@@ -125,7 +125,7 @@ class Answer:
 
     @cached_property
     def counted(self) -> FloatArray:
-        """The same for shares: without rests, which count as the sink."""
+        """The share of each key without rests, which count as the sink."""
         return self._back(_without_rests(self.weights, self.may, self.rests))
 
     def _back(self, rows: FloatArray) -> FloatArray:
@@ -133,7 +133,7 @@ class Answer:
 
     @cached_property
     def gates(self) -> FloatArray | None:
-        """What gates behind the softmax let through, (2, heads, new tokens), as `GATES` holds it.
+        """The share that gates after the softmax let through, (2, heads, new tokens), as `GATES`.
 
         None where a head has no gate.
         """
@@ -146,13 +146,13 @@ class Answer:
 
     @property
     def read(self) -> int:
-        """How many keys are tokens of the prompt."""
+        """The number of keys that are tokens of the prompt."""
         keys, new = len(self.capture.key_tokens), len(self.capture.query_tokens)
         return keys if self.capture.kind == "cross" else keys + 1 - new
 
     @cached_property
     def sections(self) -> list[Section]:
-        """Its thinking, tool calls and tool results, as far as it has any, and the answer."""
+        """The sections: thinking, tool calls and tool results if it has any, and the answer."""
         capture = self.capture
         prompt = self.before.rstrip()
         tokens = capture.query_tokens
@@ -168,7 +168,7 @@ class Answer:
 
     @property
     def by_section(self) -> "Answer":
-        """The same answer; its own column is cut into its sections."""
+        """The answer with its own column cut into sections."""
         *others, own = self.columns
         if own.part != "answer" or len(self.sections) < 2:
             return self
@@ -188,7 +188,7 @@ class Answer:
     def shares(self, unit: RowUnit, some: slice = slice(None)) -> "AnswerShares":
         """The shares of the segments in each token, word or sentence, or in each head.
 
-        `some`: which of the parts of the answer; of heads, all.
+        `some`: the parts of the answer to give; for heads, all.
         """
         if unit == "section" and len(self.sections) > 1:
             cut = self.by_section
@@ -196,7 +196,7 @@ class Answer:
         if unit == "head":
             if self.hops:
                 raise UsageError(
-                    f"{option('hops')} carries the joined rows back, and each head has its own",
+                    f"{option('hops')} carries the joined rows back, but each head has its own",
                     "leave one of them out",
                 )
             if not self.capture.layers:  # a mistake of the program
@@ -205,7 +205,7 @@ class Answer:
         return self.shares_of(self.parts(unit)[some], some.start or 0)
 
     def shares_of(self, parts: Sequence[AnswerPart], before: int = 0) -> "AnswerShares":
-        """The shares of the segments in these parts; `before`: how many there are before them."""
+        """The shares of the segments in these parts; `before`: the number of parts before them."""
         means = [self._mean(self.counted[part.first : part.after]) for part in parts]
         shares = np.array(means, np.float32).reshape(len(parts), len(self.columns))
         return AnswerShares(self, tuple(parts), shares, before=before)
@@ -227,7 +227,7 @@ class Answer:
 
         The lookback ratio is the mean weight on a key of the prompt, as a share of that mean and
         the mean weight on a key of the answer so far; averaged over the new tokens but the first,
-        which sees nothing of the answer. Chuang et al. 2024, "Lookback Lens", arXiv 2407.07071,
+        which is without the answer. Chuang et al. 2024, "Lookback Lens", arXiv 2407.07071,
         section 2.
         """
         capture = self.capture
@@ -312,7 +312,7 @@ def columns_of_prompt(
     """The sink, the segments in order that have tokens, and special tokens; each key is in one.
 
     `of`: for each token the number of its segment; None for a special token. `crossed`: the answer
-    attends to its source, whose first token is no sink. `sinks`: the model has a learned sink.
+    attends to its source, whose first token is not a sink. `sinks`: the model has a learned sink.
     """
     first = 0 if crossed else 1
     keys = defaultdict[int | None, list[int]](list)
@@ -334,7 +334,7 @@ class AnswerShares:
 
     `shares` (parts, columns): the mean over the tokens of a part of the weight on the keys of a
     column; each row sums to 1. `lookback` (parts): where the parts are heads, the lookback ratio of
-    each; NaN where the answer is one token. `before`: how many parts of the answer stand before
+    each; NaN where the answer is one token. `before`: the number of parts of the answer before
     them. `check`: the changes by deletions, where they were measured.
     """
 
@@ -347,14 +347,14 @@ class AnswerShares:
 
     @property
     def rests(self) -> FloatArray:
-        """How much of the weight of each part rests, and is no share of a segment (parts)."""
+        """The weight of each part on rests, which is not a share of a segment (parts)."""
         columns = [i for i, c in enumerate(self.answer.columns) if c.part in ("sink", "special")]
         resting: FloatArray = self.shares[:, columns].sum(axis=1)
         return resting
 
     @property
     def gates(self) -> FloatArray | None:
-        """What gates let through in each part, (2, parts), the heads joined as their rows are."""
+        """The share that gates let through in each part, (2, parts), heads joined like the rows."""
         own = self.answer.gates
         if own is None:
             return None
@@ -367,7 +367,7 @@ class AnswerShares:
 
     @property
     def through(self) -> FloatArray | None:
-        """What came through the answer's own words: the shares less those without hops."""
+        """The share through the answer's own words: the shares less those without hops."""
         if not self.answer.hops:
             return None
         direct = replace(self.answer, hops=0).shares_of(self.parts)

@@ -45,7 +45,7 @@ class AttentionAnswer:
 
     @property
     def id(self) -> str | int | None:
-        """The id of the chat or the question; None: it has none."""
+        """The id of the chat or the question, or None without one."""
         return None if self._answer.id is ABSENT else self._answer.id
 
     @property
@@ -57,7 +57,7 @@ class AttentionAnswer:
     def capture(self) -> AttentionCapture:
         """The rows of each head: one for each token of the answer, over prompt and answer.
 
-        Of all heads, and more than 20 million weights, they are not kept while the model writes;
+        Rows of all heads with more than 20 million weights are not kept while the model writes;
         the answer is then read once more.
         """
         return AttentionCapture(self._each_head.capture)
@@ -84,7 +84,7 @@ class AttentionAnswer:
         return of_shares(replace(answer.shares(rows), check=check), view=view)
 
     def _pictured(self, rows: RowUnit | None, view: AnswerView | None) -> Result[AnswerShares]:
-        """Its picture: what each word attended to of images, or the shares of its sentences."""
+        """The answer's picture: each word's attention to patches, or the shares of sentences."""
         check_value("view", view, Literal["heatmap", "image"] | None)
         view = view or picture_view(self._answer.capture, rows)
         if view == "image" and rows == "head":
@@ -93,7 +93,7 @@ class AttentionAnswer:
 
     @property
     def _shown(self) -> Result[AnswerShares]:
-        """Its sentences, with what was checked last."""
+        """The answer's sentences, with the results of the last check."""
         return self._result("sentence", next(reversed(self._checked.values()), None))
 
     def __str__(self) -> str:
@@ -158,7 +158,7 @@ class AttentionAnswer:
         return self._result(rows).rows
 
     def to_columns(self, rows: RowUnit = "sentence") -> dict[str, ColumnArray]:
-        """The same by column, as `pandas.DataFrame` and `polars.DataFrame` take them."""
+        """The rows by column, as `pandas.DataFrame` and `polars.DataFrame` take them."""
         return self._result(rows).to_columns()
 
     def figure(
@@ -177,7 +177,7 @@ class AttentionAnswer:
         return self._pictured(rows, view).figure(**look)
 
     def square(self, *, check: bool = False) -> Result[Square]:
-        """What each sentence of the answer attended to of the earlier ones.
+        """The attention of each sentence of the answer to the earlier ones.
 
         Args:
             check: also hide one sentence after another from all later ones, and measure the KL

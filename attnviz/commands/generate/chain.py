@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 OTHERS = 5
-"""How many other sources are cut for comparison: those with the most attention."""
+"""The number of other sources to cut for comparison: those with the most attention."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def chain_of(model: "LoadedModel", answer: Answer, check: Check) -> Chain | None
 
 
 def _costliest(others: Iterable[tuple[float, str]]) -> tuple[float | None, str | None]:
-    """The largest loss, and the source that it is of; None: there is none."""
+    """The largest loss, and the source that it is of, or None without one."""
     return min(others, default=(None, None))
 
 
@@ -114,7 +114,7 @@ def _steps(answer: Answer) -> list[_Step]:
 def _sources(
     answer: Answer, part: AnswerPart, earlier: Sequence[AnswerPart]
 ) -> list[tuple[_Source, float]]:
-    """The sources of a part, those with the most attention; segments alone if it is the last."""
+    """The sources of a part, those with the most attention; only segments if it is the last."""
     row = answer.weights[part.first : part.after].mean(axis=0, dtype=float)
     n = answer.read
     segments = [c for c in answer.columns if c.part == "segment" and c.name != TEMPLATE]
@@ -137,7 +137,7 @@ def hidden(model: "LoadedModel", queries: range, keys: Sequence[int]) -> Interve
     count = len(heads) * len(queries) * len(keys)
     if count > MOST_LINKS:
         raise UsageError(
-            f"{count:,} links are to be cut, and {MOST_LINKS:,} at most can be",
+            f"{count:,} links are to be cut, over the limit of {MOST_LINKS:,}",
             f"give a shorter answer, or leave {option('check')} out",
         )
     return tuple(
@@ -164,7 +164,7 @@ CHAIN = Fields[ChainRow](
     "With --check-method chain: a link from the answer back to the prompt, cut or deleted.",
     (
         LINE,
-        Field("id", str | int | None, "Of a chat or a question: its own id.", optional=True),
+        Field("id", str | int | None, "The chat's or the question's own id.", optional=True),
         Field("row", int, "Its number from 1, the answer's own first."),
         *fields_at(
             "test.link",
@@ -172,7 +172,7 @@ CHAIN = Fields[ChainRow](
             Field(
                 "source",
                 str,
-                "What it attended to most: a sentence of the answer, or the name of a segment.",
+                "The source it attended to most: a sentence of the answer, or a segment's name.",
             ),
             Field("share", float, "The source's share."),
         ),
@@ -186,9 +186,9 @@ CHAIN = Fields[ChainRow](
             ),
             Field("change", float, "The change of the part's log-probability (nats)."),
             Field(
-                "other", float | None, "The largest loss with another source; null: there is none."
+                "other", float | None, "The largest loss with another source, or null without one."
             ),
-            Field("other_source", str | None, "That source; null: there is none."),
+            Field("other_source", str | None, "That source, or null without one."),
             Field(
                 "holds",
                 bool,

@@ -57,7 +57,7 @@ class AnswerRuns:
         return np.stack([self.made[key] for key in keys])
 
     def without(self, sets: Iterable[Iterable[int]]) -> Doubles:
-        """The same after the prompt without each of these sets of tokens, given by their places."""
+        """Doubles of the prompt without each of these sets of tokens, given by their places."""
         gone = map(set, sets)
         return self.after([[id_ for i, id_ in enumerate(self.ids) if i not in g] for g in gone])
 
@@ -91,7 +91,7 @@ def checked(
     method: CheckMethod,
     see: See | None = None,
 ) -> Check:
-    """What deletions of segments change in an answer's probability.
+    """Measure how deletions of segments change an answer's probability.
 
     The last segment of text stays, as it asks for the answer; images are made grey instead.
 
@@ -101,7 +101,7 @@ def checked(
         of: for each token of the prompt the number of its segment; None for a special token.
         answer: with the shares of the segments.
         method: single deletions (also of a chain), random subsets, or curves.
-        see: reads the prompt with other images; None: it has none.
+        see: reads the prompt with other images, or None without images.
 
     Raises:
         InputError: there is nothing to delete.
@@ -134,7 +134,7 @@ def checked(
 
 
 def _grounded(check: Check, runs: AnswerRuns, parts: Deletable, answer: Answer) -> Check:
-    """The same with what all documents give to each statement."""
+    """The check with the groundedness of each statement in all documents."""
     gone = sorted(token for i in parts.documents for token in parts.places[i])
     grounds = _grounds(runs, gone, written=answer.capture.kind != "cross")
     said = tuple(
@@ -145,7 +145,7 @@ def _grounded(check: Check, runs: AnswerRuns, parts: Deletable, answer: Answer) 
 
 
 def _with_images(check: Check, runs: AnswerRuns, answer: Answer, see: See) -> Check:
-    """The same with what images, and regions of them, give to the answer."""
+    """The check with the effects of images, and of regions of them, on the answer."""
     effects, regions = without_regions(see, answer, runs.ids, runs.without([()])[0])
     more = check.runs + len(effects) + len(regions)
     return replace(check, effects=(*check.effects, *effects), occlusions=regions, runs=more)
@@ -161,21 +161,21 @@ def _deletable(
     *,
     alone: bool,
 ) -> Deletable:
-    """`alone`: there is nothing else to measure."""
+    """The segments that can be deleted; `alone`: there is nothing else to measure."""
     others = [i for i, name in enumerate(names) if i != last and name in attention]
     hint = f"cut the prompt with {option('by')} or {option('segments')}"
     if asking:
         hint = "give it documents"
     if not others and alone:
-        wrong = f"{option('check')} deletes segments before the last one, and there are none"
+        wrong = f"{option('check')} deletes segments before the last one, but there are none"
         raise InputError(wrong, hint)
     documents = [n for n, i in enumerate(others) if names[i] not in (*RESTS, *asking)]
     if method == "subsets" and not documents:
-        wrong = f"{option('check_method', method)} deletes documents, and there are none"
+        wrong = f"{option('check_method', method)} deletes documents, but there are none"
         raise InputError(wrong, hint)
     if method == "curve" and len(documents) < 2:
         wrong = f"{option('check_method', method)} compares orders of documents"
-        raise InputError(f"{wrong}, and there {'is one' if documents else 'are none'}", hint)
+        raise InputError(f"{wrong}, but there {'is one' if documents else 'are none'}", hint)
     own = [names[i] for i in others]
     places = [tuple(token for token, segment in enumerate(of) if segment == i) for i in others]
     shares = (attention[name] for name in own)
@@ -225,9 +225,9 @@ times, which makes the greatest of 19 the 95th percentile."""
 WINDOW = 64
 """Unrelated text is made of stretches of this many tokens."""
 LEAST_OWN, MOST_OWN = 128, 512
-"""How many tokens the model writes to draw them from."""
+"""The number of tokens that the model writes to draw them from."""
 _WRITTEN: "WeakKeyDictionary[LoadedModel, dict[int, list[int]]]" = WeakKeyDictionary()
-"""Of each model, texts by their least length."""
+"""Texts of each model, by their least length."""
 
 
 def _grounds(runs: AnswerRuns, gone: Sequence[int], *, written: bool) -> Grounds:
@@ -294,7 +294,7 @@ CURVE_POINT = Fields[CurvePoint](
     "With --check-method curve: the answer's log-probability with some tokens of the documents.",
     (
         LINE,
-        Field("id", str | int | None, "Of a chat or a question: its own id.", optional=True),
+        Field("id", str | int | None, "The chat's or the question's own id.", optional=True),
         Field(
             "curve",
             Literal["deletion", "insertion"],
@@ -305,7 +305,7 @@ CURVE_POINT = Fields[CurvePoint](
         Field(
             "log_probability",
             float,
-            "Of the answer (nats); documents with the most attention first.",
+            "The answer's (nats); documents with the most attention first.",
             lambda row: row.curve.values[row.step],
         ),
         Field(

@@ -19,9 +19,9 @@ from attnviz.records.reasoning import MATTERS, Chain
 from attnviz.records.tokens import TEMPLATE
 
 NAMED = 6
-"""How many members of a set are named, or one less and the number of the others."""
+"""The number of members of a set to name, or one less and the number of the others."""
 MOST_STATEMENTS, FEW = 64, 12
-"""Of more statements, so many are listed."""
+"""The number of statements up to which all are listed, and the number listed of more."""
 LONGEST = 28
 """Cells of a statement in its table."""
 BARE = "—"
@@ -29,7 +29,7 @@ SUPPORTED = {True: "yes", False: "no"}
 
 
 def checked(check: Check, display: Display, hops: int = 0) -> Iterator[Text]:
-    """What the method found, the groundedness of each statement, and a sentence on both."""
+    """The findings of the method, the groundedness of each statement, and a sentence on both."""
     dash = BARE if display.unicode else "-"
     if check.method == "curve":
         yield from _curves(check.curves, display)
@@ -131,7 +131,7 @@ WIDTH, HEIGHT, APART = 3.4, 2.6, 0.25
 
 
 def draw_curves(check: Check, about: str, options: PictureOptions) -> Drawn:
-    """A pane for each curve, before the range of its random orders."""
+    """Draw a pane for each curve, before the range of its random orders."""
     title = options.title
     if title is None:
         title = f"how probable the answer is with a part of the {check.kind}s"
@@ -216,7 +216,7 @@ def about_check(check: Check) -> str:
 
 
 def _on_deletions(check: Check) -> Iterator[str]:
-    """Of single deletions: whether attention and effect agree."""
+    """Single deletions: whether attention and effect agree."""
     most = max(check.effects, key=lambda each: each.share, default=None)
     kept = check.kept
     if most and most.change > -MATTERS and (kept is None or kept[1] < most.share):
@@ -235,7 +235,7 @@ def _on_deletions(check: Check) -> Iterator[str]:
 
 
 def _on_documents(check: Check) -> Iterator[str]:
-    """What all documents give together, the few that it rests on, and what nothing supports."""
+    """The effect of all documents together, the few that matter, and unsupported statements."""
     if check.grounds is None:
         return
     change, several = check.grounds.change, len(check.documents) > 1

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def choice_of(model: "LoadedModel", heads: HeadOptions, max_memory: int | None = None) -> Choice:
     """The heads that the user names, else those that retrieve, which are measured once, else all.
 
-    Of a translator: the head that its card names, as `show` takes it.
+    For a translator, the head is the one on its card, as in `show`.
     """
     if model.kind == "cross" and len(model.card.heads) == 1 and not heads.named:
         (named,) = model.card.heads
@@ -29,14 +29,14 @@ def choice_of(model: "LoadedModel", heads: HeadOptions, max_memory: int | None =
 
 
 def note_on(choice: Choice, model: "LoadedModel") -> str | None:
-    """That no head retrieves, or none can be seen to; None where nothing is to be measured."""
+    """A note that no head retrieves, or cannot be seen to; None if nothing is to be measured."""
     writes = model.kind == "self" and model.causal and model.can("generate")
     if choice.why != "all" or not writes:
         return None
-    every = f"so all {amount(len(choice.heads), 'head')} are joined, most of which look at what is "
+    every = f"so all {amount(len(choice.heads), 'head')} are joined, and most attend to tokens "
     if wrong := not_measurable(model, FOR_ANSWERS):
-        return f"retrieval heads cannot be measured, as {wrong}, {every}near"
-    return f"no head of {readable(model.identity.name)} is known to retrieve, {every}near"
+        return f"retrieval heads cannot be measured, as {wrong}, {every}nearby"
+    return f"no head of {readable(model.identity.name)} is known to retrieve, {every}nearby"
 
 
 def names_of(choice: Choice) -> str:

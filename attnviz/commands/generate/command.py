@@ -1,4 +1,4 @@
-"""`attnviz generate`: a model answers; what did each part of the answer look at?"""
+"""`attnviz generate`: a model answers; which tokens did each part of the answer attend to?"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -291,7 +291,7 @@ def command_line(
     resume: Resume = False,
     pages: Pages = None,
 ) -> None:
-    """Go on with a text, and show what each new token looked at."""
+    """Continue a text, and show the tokens that each new one attended to."""
     to = destination_of(session, output)
     check_looks(session, to, looks, signed=call["contribution"])
     check_hops(looks.check_method, call["hops"])

@@ -1,4 +1,4 @@
-"""How an answer is shown, and what of it has a meaning together."""
+"""The looks of an answer, and the combinations that have a meaning."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ WHOLE = {
 
 @dataclass(frozen=True)
 class AnswerLooks(g.Canvas):
-    """How the answer is shown."""
+    """The way in which the answer is shown."""
 
     rows: Annotated[
         RowUnit | None,
         g.look_option(
             "--rows",
-            help="What a row is: a part of the answer (sections are thinking, tool calls and "
+            help="A row's unit: a part of the answer (sections are thinking, tool calls and "
             "results, and the answer), or the whole answer in one head.",
             show_default="sentence; of links, token; of images, word",
         ),
@@ -58,8 +58,8 @@ class AnswerLooks(g.Canvas):
         bool,
         g.look_option(
             "--square",
-            help="What each sentence of the answer attended to of its earlier sentences; with "
-            "--check also what the later ones become without it.",
+            help="The attention of each sentence of the answer to its earlier sentences; with "
+            "--check also its effect on the later ones.",
         ),
     ] = False
     check: Annotated[
@@ -74,8 +74,8 @@ class AnswerLooks(g.Canvas):
         CheckMethod | None,
         answer_option(
             "--check-method",
-            help="delete: as --check alone. chain: the same, rows being the links that --hops goes "
-            "back. subsets: random subsets of the documents, and a sparse "
+            help="delete: as --check by itself. chain: the same, rows being the links that --hops "
+            "goes back. subsets: random subsets of the documents, and a sparse "
             "linear fit. curve: more and more of their tokens.",
             show_default="delete",
         ),
@@ -88,7 +88,7 @@ class AnswerLooks(g.Canvas):
 
     @property
     def checks(self) -> CheckMethod | None:
-        """How the answer is checked; None: it is not."""
+        """The method by which the answer is checked, or None without a check."""
         return self.check_method or ("delete" if self.check else None)
 
 
@@ -100,7 +100,7 @@ def check_resume(session: Session, to: Destination, *, lines: bool) -> None:
         return
     if not lines or to.output is None or to.each_line_apart or to.format.name != "jsonl":
         raise UsageError(
-            f"{option('resume')} goes on with the lines of a file of rows",
+            f"{option('resume')} continues the lines of a file of rows",
             f"add {option('lines')} and {option('output', 'FILE.jsonl')}",
         )
     if to.output.exists() and not to.output.is_file():
@@ -109,7 +109,7 @@ def check_resume(session: Session, to: Destination, *, lines: bool) -> None:
     if session.value("pages") is not None:
         session.refuse("rows", "contribution", wrong=f"does nothing for {option('pages')}")
     if session.value("check_method") in ("curve", "chain"):
-        raise UsageError("points and links are no rows of answers", "choose another method")
+        raise UsageError("an answer has no rows of points or links", "choose another method")
     if session.value("rows") not in (None, "sentence"):
         raise UsageError("a row of a results file is a sentence", f"leave {option('rows')} out")
     if pages := session.value("pages"):
@@ -121,13 +121,13 @@ def check_resume(session: Session, to: Destination, *, lines: bool) -> None:
 def check_looks(session: Session, to: Destination, looks: AnswerLooks, *, signed: bool) -> None:
     """See that every option of how the answer is shown has a meaning there.
 
-    `signed`: what is shown may lie below zero.
+    `signed`: values may be below zero.
     """
     form = to.format
     if signed and (looks.view in ("text", "image") or form.name == "html"):
         where = option("view", looks.view) if looks.view else "a page"
         raise UsageError(
-            f"{where} shows weights, and contributions have a sign",
+            f"{where} shows weights, but contributions have a sign",
             f"leave it or {option('contribution')} out",
         )
     if looks.square:
@@ -159,10 +159,10 @@ def _check_rows(session: Session, looks: AnswerLooks) -> None:
     if looks.rows != "section" and not session.given("hops"):
         session.refuse("sections", wrong="is for sections", hint=f"add {option('rows', 'section')}")
     if looks.view == "links":
-        wrong = f"is for segments, and not for {option('view', 'links')}"
+        wrong = f"is for segments, not for {option('view', 'links')}"
         session.refuse("hops", "sections", "by", "segments", wrong=wrong)
     if looks.rows == "head":
-        session.refuse("reduce", "hops", wrong="joins heads, and each has a row of its own")
+        session.refuse("reduce", "hops", wrong="joins heads, but here each has a row of its own")
         if looks.view in ("text", "links", "image"):
             raise UsageError(
                 f"{option('view', looks.view)} shows what parts of the answer attended to",

@@ -1,4 +1,4 @@
-"""Which regions of its images an answer rests on: each is made grey, and the image read again."""
+"""The regions of images that an answer rests on: each is made grey, and the image read again."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -28,9 +28,9 @@ See: TypeAlias = Callable[[Sequence[RawImage]], "ReadInput"]
 SIDE = 4
 """Regions along each side of what the model saw of an image."""
 MANY = 20
-"""More runs than this are told of before they are made."""
+"""More runs than this are announced before they are made."""
 STRONGEST = 3
-"""How many regions are named."""
+"""The number of regions to name."""
 
 
 def regions_of(image: SeenImage) -> list[PixelBox]:
@@ -53,7 +53,7 @@ def made_grey(raw: RawImage, box: PixelBox) -> RawImage:
 
 
 def runs_of(images: Sequence[SeenImage]) -> int:
-    """How many runs a check takes: one for each region, and one for each whole image."""
+    """The number of runs of a check: one for each region, and one for each whole image."""
     return sum(1 + len(regions_of(image)) for image in images)
 
 

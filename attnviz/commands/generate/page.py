@@ -43,7 +43,7 @@ def page(shares: AnswerShares) -> Iterator[str]:
     """
     if shares.answer.capture.signed:
         raise UsageError(
-            "a page shows weights, and contributions have a sign",
+            "a page shows weights, but contributions have a sign",
             f"leave {option('contribution')} out",
         )
     report = AnswerReport(shares)
@@ -64,7 +64,7 @@ def page(shares: AnswerShares) -> Iterator[str]:
             keys = answer.columns[report.strongest].keys
             start = replace(start, query=int(answer.weights[:, keys].sum(axis=1).argmax()))
         return page_of(exhibit, start, lead, seen)
-    # the joined rows alone, where those of each head were not kept
+    # only the joined rows, where those of each head were not kept
     joined = HeadMap(None, None, answer.how, weights=answer.weights)
     captured = replace(captured, transforms=(Reduced(answer.how, "all"),))
     down, across = map(range, answer.weights.shape)
@@ -73,7 +73,7 @@ def page(shares: AnswerShares) -> Iterator[str]:
 
 
 def _facts(report: AnswerReport) -> Mapping[str, object]:
-    """What the page's script needs."""
+    """The facts that the page's script needs."""
     shares = report.shares
     by_token = {str(i): each for i, each in report.changes.items()}
     if report.check and report.check.grounds:
@@ -102,7 +102,7 @@ def _patches(capture: Capture) -> list[int]:
 
 
 def _heat(report: AnswerReport) -> Mapping[str, object]:
-    """What each statement, and the whole answer, attended to on the patches of images."""
+    """The attention of each statement, and of the whole answer, to the patches of images."""
     answer = report.answer
     weights = answer.carried[:, _patches(answer.capture)]
     if not weights.size:
@@ -176,7 +176,7 @@ def support(of: Groundedness | None) -> tuple[str, str]:
 
 
 def _supports(report: AnswerReport) -> list[tuple[str, str]]:
-    """The same of each statement of the answer."""
+    """The support of each statement of the answer."""
     said = report.check.statements if report.check else ()
     if len(said) != len(report.shares.parts):  # of sentences, and these are words
         return [support(None)] * len(report.shares.parts)
@@ -289,7 +289,7 @@ def _rows(report: AnswerReport) -> Iterator[str]:
 
 
 def _more(check: Check) -> Iterator[str]:
-    """What some checks have beside: regions of images, curves, and the links of a chain."""
+    """The further results of some checks: regions of images, curves, and the links of a chain."""
     for own in by_image(check.occlusions):
         head, regions = map_of(own)
         rows = ([each.replace("-", "−") for each in row] for row in regions)
@@ -327,7 +327,7 @@ REGIONS = (
     "colour, and the model reads it again;"
 )
 CURVES = (
-    "The log-probability of the answer, in nats, with so many tokens of the sources deleted from "
+    "The log-probability of the answer, in nats, as tokens of the sources are deleted from "
     "all, or inserted into none; those with the most attention first, beside the range of random "
     "orders."
 )

@@ -1,4 +1,4 @@
-"""What is asked, as the model reads it: a text, a chat, or a question after documents."""
+"""The prompt as the model reads it: a text, a chat, or a question after documents."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -52,15 +52,15 @@ def prompt_for(
     raw: bool = False,
     images: int = 0,
 ) -> Prompt:
-    """What the model reads; `raw`: documents and question without its chat template.
+    """Make the model's input; `raw`: documents and question without its chat template.
 
-    `images`: how many there are, beside those in a chat.
+    `images`: their number, beside those in a chat.
     """
     if isinstance(asked, Chat):
         if documents:
             raise UsageError("a chat is the whole prompt", f"leave {option('docs')} out")
         if raw:
-            wrong = f"{option('raw')} is for documents, and a chat needs its template"
+            wrong = f"{option('raw')} is for documents, but a chat needs its template"
             raise IdleOption(wrong, "leave it out")
         return _chat_prompt(model, asked, by, wanted)
     if images:
@@ -83,7 +83,7 @@ def prompt_for(
     if images:
         return _beside_images(model, asked, images, by, wanted, raw=raw)
     if raw:
-        wrong = f"{option('raw')} is for documents, and a text is read as it is"
+        wrong = f"{option('raw')} is for documents, but a text is already read as it is"
         raise IdleOption(wrong, "leave it out")
     return cut_prompt(asked, by, wanted)
 
@@ -112,7 +112,7 @@ def _beside_images(
 
 
 def seeing(model: "LoadedModel", prompt: Prompt, options: TextOptions) -> See:
-    """What reads a prompt with images: those of the options, or others in their places."""
+    """The reader of a prompt with images: those of the options, or others in their places."""
     check_uncut(options)
     how = ReadAs(options.bos, options.special, whole=prompt.template is not None)
     return partial(model.see, prompt.text, how=how)
@@ -130,7 +130,7 @@ def _chat_prompt(model: "LoadedModel", chat: Chat, by: By | None, wanted: Sequen
     made, before = _rendered_chat(template, chat)
     (used, *more), segments = made.notes, made.segments
     used += (
-        ", which does not write the documents: they stand before the last message of a user"
+        ", which does not write the documents: they come before the last message of a user"
         if before
         else ""
     )
@@ -150,7 +150,7 @@ def _chat_prompt(model: "LoadedModel", chat: Chat, by: By | None, wanted: Sequen
 def _rendered_chat(
     template: "ChatTemplate", chat: Chat, *, placed: bool = False
 ) -> "tuple[Rendered, bool]":
-    """The chat, and whether documents that its template does not write stand before the question.
+    """The chat, and whether documents that its template does not write come before the question.
 
     `placed`: also documents that it writes in another spelling, which have no place.
     """
@@ -176,7 +176,7 @@ def _documents_before(chat: Chat, documents: Sequence[ChatPart]) -> Chat:
     asks = [p for p in said if content["messages"][p.paths[0][1]]["role"] == "user"][-1:]
     if not asks:
         wrong = "the model's chat template does not write the documents"
-        raise InputError(f"{wrong}, and no user asks about them", "add a message of a user")
+        raise InputError(f"{wrong}, but no user asks about them", "add a message of a user")
     (to, *more), moved = asks[0].paths, [*documents, *asks]
     texts = [str(reduce(getitem, p.paths[0], dict[Any, Any](chat.content))) for p in moved]
     own = [Document(part.name, text) for part, text in zip(documents, texts, strict=False)]
@@ -229,7 +229,7 @@ def _template(model: "LoadedModel", chat: Chat) -> "ChatTemplate | None":
 def _through_template(
     model: "LoadedModel", prompt: Prompt, images: int, *, raw: bool, documents: bool = True
 ) -> Prompt:
-    """A prompt after so many images through the model's chat template, if it has one.
+    """Make a prompt after `images` images by the model's chat template, if it has one.
 
     `documents`: its segments but the last one are documents.
     """
@@ -271,7 +271,7 @@ def documents_given(session: Session, text: g.TextIn, paths: Sequence[Path]) -> 
     named = [*map(str, paths), STDIN if question is None else question]
     if STDIN in named[:-1] and named.count(STDIN) > 1:
         raise UsageError(
-            f"standard input is one text, and {option('docs', STDIN)} is not all that reads it",
+            f"standard input is one text, but {option('docs', STDIN)} is not its only reader",
             "give the question in quotes, and other documents as files",
         )
     names = ["standard input" if str(path) == STDIN else found(path).stem for path in paths]

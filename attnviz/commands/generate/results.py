@@ -1,4 +1,4 @@
-"""A results file: the rows of many answers, which a later run goes on with.
+"""A results file: the rows of many answers, which a later run continues.
 
 The rows of an answer are written at once. What a killed run had begun is cut off, together with the
 answer before it, as nothing says whether that one is whole.
@@ -39,7 +39,7 @@ NO_MATTER = frozenset("lines file chat resume pages device max_memory".split())
 
 
 def _added(name: str, about: str, type_: Any = str) -> Field[Any]:
-    """A column that rows have in a results file alone, which adds it."""
+    """A column that rows have only in a results file, which adds it."""
     return Field(name, type_, f"In a results file: {about}.", lambda row: ABSENT, optional=True)
 
 
@@ -51,7 +51,7 @@ _OF_RUN = (
 OF_ANSWER = (
     _added(
         "source",
-        "what the segment is to the answer; null: what stands between the others",
+        "the role of the segment for the answer, or null between the others",
         Source | None,
     ),
     _added("question", "the text that asks, cut"),
@@ -79,14 +79,14 @@ _READ = Fields[Any](
     ),
 )
 _BEGINNINGS = b'{"line": 1, "row": ', b'{"line": 1, "id": '
-"""How a row begins that is of line 1."""
+"""The beginnings of a row of line 1."""
 
 
 @dataclass(frozen=True)
 class Before:
-    """What is before every line: documents, and the files of images; `folder`: that of the lines'.
+    """The input before every line: documents, and image files; `folder`: that of the lines.
 
-    Its `digest` tells what they hold.
+    The `digest` is that of their content.
     """
 
     documents: Sequence[Document]
@@ -137,7 +137,7 @@ class Results:
             if not content.endswith(b"\n") and (row or _is_begun(content)) and not buffered.peek(1):
                 break  # a run was killed here
             if row is None:
-                wrong = f"line {number} of {str(self.path)!r} is no row of a results file"
+                wrong = f"line {number} of {str(self.path)!r} is not a row of a results file"
                 raise InputError(wrong, "give another file")
             self._check_one_run(row)
             there = _Line(row.get("id"), row["input"], "error" in row, start)
@@ -157,7 +157,7 @@ class Results:
         for key, value in {**self.made, "heads": self.heads}.items():
             if row.get(key, value) != value:
                 raise UsageError(
-                    f"{shown} has the {key} {row[key]!r}, and this run {value!r}",
+                    f"{shown} has the {key} {row[key]!r}, but this run {value!r}",
                     "give the same, or another file",
                 )
         if "error" not in row and ("page" in row) != (self.pages is not None):
@@ -187,7 +187,7 @@ class Results:
 
     @property
     def digest(self) -> str:
-        """Of the line and its images, and of the documents and images before all lines."""
+        """The digest of the line, its images, and the documents and images before all lines."""
         images = digest_of_images(self.now[1] or "", self.before.folder)
         said = f"{self.before.digest}{self.now[1]}{images}"
         return sha256(said.encode("utf-8", "replace")).hexdigest()[:16]

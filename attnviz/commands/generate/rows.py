@@ -22,17 +22,17 @@ SegmentShare: TypeAlias = Mapping[str, Any]
 
 SHARE = Fields[SegmentShare](
     "ShareRow",
-    "The share of a segment in what a part of the answer attended to.",
+    "The share of a segment in the attention of a part of the answer.",
     keyed(
         LINE,
-        Field("id", str | int | None, "Of a chat or a question: its own id.", optional=True),
+        Field("id", str | int | None, "The chat's or the question's own id.", optional=True),
         Field("row", int, "The number of the part of the answer, or of the head, from 1."),
-        Field("text", str, "The part of the answer; empty: the whole answer in one head."),
+        Field("text", str, "The part of the answer, or empty for the whole answer in one head."),
         Field("segment", str, "The name of the segment."),
         Field(
             "part",
             KeyKind,
-            "What the segment is; sink: the first token, and other rests but special tokens; "
+            "The kind of segment; sink: the first token, and other rests but special tokens; "
             "region: a part of an image, with --check.",
         ),
         Field(
@@ -57,14 +57,14 @@ SHARE = Fields[SegmentShare](
             "needed",
             bool | None,
             "With --check: whether the document is one of a smallest set without which most of "
-            "what all of them give is lost; null: no document.",
+            "what all of them give is lost; null without a document.",
             optional=True,
         ),
         Field(
             "weight",
             float | None,
-            "With --check-method subsets: what the document adds to the logit of the answer's "
-            "probability; null: no document.",
+            "With --check-method subsets: the document's addition to the logit of the answer's "
+            "probability, or null without a document.",
             optional=True,
         ),
         Field(
@@ -102,19 +102,19 @@ SHARE = Fields[SegmentShare](
         Field(
             "gate",
             float,
-            "What a gate behind the softmax lets through in this part, in the mean.",
+            "The mean share that a gate after the softmax lets through in this part.",
             optional=True,
         ),
-        Field("passed", float, "The share of the length of what is written.", optional=True),
-        Field("image", int | None, "Of a region made grey: its image, from 1.", optional=True),
-        Field("x0", int | None, "Its pixels; null: no region.", optional=True),
+        Field("passed", float, "The share of the length that passes.", optional=True),
+        Field("image", int | None, "The image of a region made grey, from 1.", optional=True),
+        Field("x0", int | None, "Its pixels, or null without a region.", optional=True),
         Field("y0", int | None, optional=True),
         Field("x1", int | None, optional=True),
         Field("y1", int | None, optional=True),
         Field(
             "rests",
             float,
-            "How much of the weight of this part rests, and is no share of a segment: that on the "
+            "The weight of this part that rests, and is not a share of a segment: that on the "
             "first token, special tokens, and other keys that take weight whatever is written.",
         ),
         *OF_ANSWER,
@@ -177,7 +177,7 @@ def _regions(check: Check | None, row: SegmentShare, part: AnswerPart) -> Iterat
 
 
 def _of_check(check: Check | None, segment: str, part: AnswerPart) -> dict[str, Any]:
-    """What a check says of a segment (empty: what is none) in a part of the answer."""
+    """The results of a check for a segment (empty: for the part) in a part of the answer."""
     if check is None:
         return {}
     found = dict[str, Any]()

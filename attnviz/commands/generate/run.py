@@ -1,4 +1,4 @@
-"""What an answer attended to.
+"""The attention of an answer to the segments of its prompt.
 
 prompt ─► tokens ─► write, or read what is given ─► a row for each new token ─► shares of segments
 
@@ -121,7 +121,7 @@ class KeepRows:
 class NewToken:
     """A token that was written, and its row: the weights (1 or heads, keys).
 
-    `rests`: what the heads, joined, spend on the keys that may be rests.
+    `rests`: the weight of the heads, joined, on the keys that may be rests.
     """
 
     id: int
@@ -134,7 +134,7 @@ Tell: TypeAlias = Callable[[NewToken], bool]
 
 
 def streamed(write: Callable[[Tell], object]) -> Iterator[NewToken]:
-    """The tokens that `write` tells of, each as soon as it is there.
+    """The tokens that `write` reports, each as soon as it is there.
 
     `write` runs in a thread of its own, which ends with this iterator. Allocating is slower there:
     for a whole answer, call `write` without.
@@ -166,7 +166,7 @@ def streamed(write: Callable[[Tell], object]) -> Iterator[NewToken]:
 
 @dataclass(frozen=True)
 class Writing:
-    """How to get an answer: the model writes it, or the user gives it (`target`).
+    """The source of an answer: the model writes it, or the user gives it (`target`).
 
     `stop`: texts that end it; none: those of the model's card.
 
@@ -188,7 +188,7 @@ class Answering:
     """A prompt that its model can answer, and the heads to keep of the answer.
 
     `target`: the ids of an answer that is given. `choice`: the heads; `how`: the way in which their
-    rows are joined. `room`: how many new tokens fit into the model's context, where fewer than
+    rows are joined. `room`: the number of new tokens that fit the model's context, where fewer than
     asked for do. `each_head`: the rows of each head are also kept apart. `contribution`:
     its rows are contribution weights.
     `sections`, `hops`: as `Answer` has them. `seen`: the prompt with its images; `see`: reads it
@@ -214,7 +214,7 @@ class Answering:
 
     def __post_init__(self) -> None:
         if self.hops and self._crossed:
-            wrong = "goes back through the answer, which attends to its source alone"
+            wrong = "goes back through the answer, which attends only to its source"
             raise IdleOption(f"{option('hops')} {wrong}", "leave it out")
 
     @property
@@ -252,7 +252,7 @@ class Answering:
 
     @property
     def unread_notes(self) -> tuple[str, ...]:
-        """That keys of a chat or a question are not read, perhaps the answer."""
+        """Notes that keys of a chat or a question are not read, perhaps the answer."""
         if not self.prompt.unread:
             return ()
         said = f"not read: {named_words(self.prompt.unread)}"
@@ -378,7 +378,7 @@ class Answering:
         return replace(answer, capture=replace(capture, extras=extras))
 
     def with_each_head(self, answer: Answer) -> Answer:
-        """The same with the rows of each head; where they were not kept, it is read again."""
+        """The answer with the rows of each head; where they were not kept, it is read again."""
         if answer.capture.layers:
             return answer
         new = [token.id for token in answer.capture.query_tokens]
@@ -400,7 +400,7 @@ class Answering:
         yield self.answer(new).shares(unit, slice(out, None))
 
     def answer(self, new: Sequence[NewToken]) -> Answer:
-        """These new tokens as an answer."""
+        """Make an answer of these new tokens."""
         if not new:
             raise InputError("the model wrote nothing", f"give a {option('target')}")
         read, columns, n = self.prompt.text, self._columns, len(self.tokens)
@@ -435,7 +435,7 @@ class Answering:
         return replace(made, named=self.sections, hops=self.hops)
 
     def check(self, answer: Answer, method: CheckMethod = "delete") -> Check:
-        """What deletions of the prompt's segments change in the answer's probability.
+        """Measure how deletions of the prompt's segments change the answer's probability.
 
         Raises:
             UsageError: the chain of an answer without hops.
@@ -457,7 +457,7 @@ class Answering:
         return replace(check, chain=chain)
 
     def suppressed(self, square: Square) -> Square:
-        """The same with what each sentence does to the later ones."""
+        """The square with the effect of each sentence on the later ones."""
         return with_suppression(self.model, square)
 
     def _blank(
@@ -476,7 +476,7 @@ class Answering:
 
 
 def _ended(texts: Sequence[str]) -> int:
-    """How many parts of an unfinished answer no later token can change.
+    """The number of parts of an unfinished answer that no later token can change.
 
     A part has ended where the next one has begun. One that is blank, or ends within a character,
     may still become the beginning of the next.
@@ -495,7 +495,7 @@ def answering(
     how: How = "mean",
 ) -> Answering:
     """A prompt that is ready to be answered."""
-    choice = choice_of(model, heads, options.max_memory)  # before it sees images
+    choice = choice_of(model, heads, options.max_memory)  # before it reads images
     crossed, context, most = model.kind == "cross", model.tokenizer.context, writing.sampling.most
     # a new token that is the last one is not read itself
     most_read = context if crossed else context - 1
@@ -506,7 +506,7 @@ def answering(
     n = len(tokens)
     room = context if crossed else context - n
     if how == "max" and len(choice.heads) == 1:
-        raise UsageError(f"{option('reduce', how)} joins heads, and there is one", "leave it out")
+        raise UsageError(f"{option('reduce', how)} has no effect on a single head", "leave it out")
     target = None if writing.target is None else _ids_of(model, writing.target, options)
     short = room if target is None and most > room else None
     writing = replace(writing, sampling=replace(writing.sampling, most=min(most, room)))

@@ -93,7 +93,7 @@ BEGUN = 20  # letters of a segment, below its column of a picture
 
 
 def _begun(answer: Answer, column: KeyGroup) -> str:
-    """`13 the count was …`: a number that stands for a name, and what it is the number of."""
+    """`13 the count was …`: a number in place of a name, and the beginning of its text."""
     words = quoted(answer.capture, column) if column.name.isdigit() else ""
     short = words if len(words) <= BEGUN else words[:BEGUN].rsplit(" ", 1)[0] + " …"
     return f"{column.name} {short}".rstrip()
@@ -169,20 +169,20 @@ SHORTEST_ROW, LONGEST_ROW = 12, 28
 """Cells of a row's name, a third of the width within these."""
 NUMBER = len("0.00")
 MOST_PARTS, STRONGEST, LONGEST_ANSWER = 64, 12, 600
-"""Of an answer in more parts, so many are shown; letters of an answer that is quoted."""
+"""The most parts to show in full, the number to show of more; the letters of a quoted answer."""
 LEAST_THROUGH = 0.005
-"""What is shown as 0.00 is left out."""
+"""Shares below this would be shown as 0.00, and are left out."""
 QUOTED = 3
-"""How many of the segments with the largest share to quote below the table."""
+"""The number of segments with the largest shares to quote below the table."""
 
 
 def picture_view(capture: Capture, unit: RowUnit | None) -> AnswerView:
-    """What a picture shows, where none is named: the images of a prompt, else shares in colours."""
+    """The view of a picture when none is named: the images of a prompt, else shares in colours."""
     return "image" if capture.images and unit != "head" and not capture.signed else "heatmap"
 
 
 def draw(shares: AnswerShares, view: AnswerView = "heatmap", **look: Any) -> Drawn:
-    """The shares of segments as a heatmap, or the curves of a check; `look`: of `PictureLook`.
+    """Draw the shares of segments as a heatmap, or the curves of a check; `look`: of `PictureLook`.
 
     `view`: "image" draws what each part attended to over the images of the prompt.
     """
@@ -195,9 +195,9 @@ def draw(shares: AnswerShares, view: AnswerView = "heatmap", **look: Any) -> Dra
 
 
 def render(shares: AnswerShares, display: Display, view: AnswerView) -> Iterator[RenderableType]:
-    """The answer in this view, the segments with the most attention, and changes by deletions.
+    """Render the answer in this view, segments with the most attention, and changes by deletions.
 
-    Of an answer in many parts, the strongest ones.
+    An answer in many parts is cut to the strongest ones.
     """
     every, shares = shares, strongest_parts(shares)
     if view == "heatmap":
@@ -240,7 +240,7 @@ def strongest_parts(shares: AnswerShares) -> AnswerShares:
 
 
 def about_rest(every: AnswerShares, shown: AnswerShares) -> str:
-    """How many parts of an answer are not shown."""
+    """A sentence on the number of parts of an answer that are not shown."""
     left = len(every.parts) - len(shown.parts)
     return (
         f"{len(shown.parts)} parts of the answer, those with the largest share on one segment; the "
@@ -274,7 +274,7 @@ def _quotes(shares: AnswerShares, display: Display) -> Iterator[Text]:
 
 
 def _through(shares: AnswerShares, display: Display) -> Iterator[Text]:
-    """Where the last part's share came from by way of the answer's own words."""
+    """The sources of the last part's share by way of the answer's own words."""
     if shares.through is None:
         return
     row, columns = shares.through[-1].tolist(), shares.answer.columns
@@ -288,7 +288,7 @@ def _through(shares: AnswerShares, display: Display) -> Iterator[Text]:
 
 
 def _gates(shares: AnswerShares, display: Display) -> Iterator[Text]:
-    """What gates let through, and the parts of the answer whose weights add nothing."""
+    """The share that gates let through, and the parts of the answer whose weights add nothing."""
     if shares.gates is None:
         return
     names = [part.section or f"“{beginning(part.text)}”" for part in shares.parts]
@@ -304,7 +304,7 @@ def _by_share(shares: AnswerShares) -> list[int]:
 
 
 def _table(shares: AnswerShares, display: Display) -> Iterator[Text]:
-    """As many segments as fit, in the order of the prompt; one column for all others."""
+    """The segments that fit, in the order of the prompt; one column for all others."""
     most = max(SHORTEST_ROW, min(LONGEST_ROW, display.width // 3))
     texts = [part.section or part.text for part in shares.parts]
     labels = [cut(readable(text), most, unicode=display.unicode) for text in texts]

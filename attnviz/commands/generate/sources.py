@@ -34,7 +34,7 @@ class AnswerReport:
 
     @property
     def unit(self) -> str:
-        """What a statement is."""
+        """The noun for a statement."""
         return "sentence" if [*self.shares.parts] == self.answer.parts("sentence") else "word"
 
     @cached_property
@@ -44,7 +44,7 @@ class AnswerReport:
 
     @cached_property
     def asking(self) -> int | None:
-        """The column of the segment that asks; None: all that was read is one."""
+        """The column of the segment that asks, or None if all that was read is one."""
         named = [each for each in self._segments if each[1].name in self.answer.asking]
         if self.answer.capture.kind == "cross" or len(self._segments) < 2:
             return None
@@ -67,7 +67,7 @@ class AnswerReport:
 
     @property
     def together(self) -> list[int]:
-        """Those of them that a check deletes together: not images, which it makes grey."""
+        """The segments that a check deletes together: not images, which it makes grey."""
         return [i for i in self.sources if self.answer.columns[i].name not in self.answer.images]
 
     @cached_property
@@ -93,7 +93,7 @@ class AnswerReport:
     def strongest(self) -> int:
         """The source that matters most: one that is needed, if any is.
 
-        Of several, the one whose deletion costs most, if it costs anything; else by its share.
+        If several are, the one whose deletion costs most, if it costs anything; else by its share.
         """
         needed = [i for i in self.sources if self.answer.columns[i].name in self.needed]
         some = needed or self.sources
@@ -112,7 +112,7 @@ class AnswerReport:
         return APART.get(group.part) or fenced(readable(group.name))
 
     def begun(self, column: int) -> str:
-        """The same, with how the text of a segment begins that has only a number."""
+        """The name of a segment, with the beginning of its text if it has only a number."""
         group = self.answer.columns[column]
         if group.part != "segment" or not group.name.isdigit():
             return self.name(column)

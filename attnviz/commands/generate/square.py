@@ -40,7 +40,7 @@ class Square:
 
     `shares` (s, s): the mean over a sentence's tokens of the weight on another's. `received` (s):
     the vertical score, NaN of the last ones. `divergence` (s, s): the mean KL divergence, nats a
-    token, of what a sentence's tokens are predicted as where another is hidden; None: not measured.
+    token, of the predictions of a sentence's tokens with another one hidden; None if not measured.
     """
 
     answer: Answer
@@ -74,7 +74,7 @@ def square_of(answer: Answer) -> Square:
 
 
 def with_suppression(model: "LoadedModel", square: Square) -> Square:
-    """The same, with what each sentence does to the later ones: its links from all of them are cut.
+    """The square with the effect of each sentence on later ones, whose links to it are cut.
 
     Bogdan et al. 2025, arXiv 2506.19143, section on attention suppression. The divergence is
     KL(as it is ‖ without) of the next-token distributions.
@@ -120,13 +120,13 @@ class _Pair:
 
 SQUARE = Fields[_Pair](
     "SquareRow",
-    "What an earlier sentence of an answer is to a later one.",
+    "The effect of an earlier sentence of an answer on a later one.",
     (
         LINE,
         Field(
             "id",
             str | int | None,
-            "Of a chat or a question.",
+            "The chat's or the question's.",
             at("square.answer.id"),
             optional=True,
         ),

@@ -1,4 +1,4 @@
-"""What the page of an answer says of its parts, for readers who have no attnviz."""
+"""Texts on the page of an answer about its parts, for readers who have no attnviz."""
 
 import re
 from collections.abc import Iterator
@@ -80,8 +80,8 @@ def on_shares(report: AnswerReport) -> Iterator[str]:
     yield (
         "The [share|share of attention] is the part of all [attention] that the model gave to a "
         "source while it wrote the answer. Shares sum to 1 over the sources and, below the rule, "
-        "what is no source: the question, the answer itself, and rests, such as the first token, "
-        "which take what no source is given."
+        "all else: the question, the answer itself, and rests, such as the first token, which "
+        "take the attention that no source is given."
     )
     if report.answer.hops:
         yield (
@@ -103,7 +103,7 @@ def on_shares(report: AnswerReport) -> Iterator[str]:
         yield (
             "The change when a source is deleted is that of the answer's [log-probability], in "
             "[nats], when the model reads the text without it: −0.7 makes the answer half as "
-            "probable, and less than 0.1 is no change."
+            "probable, and less than 0.1 does not count as a change."
         )
         if check.occlusions:
             yield "An image is not deleted but made grey, so that it has as many tokens."

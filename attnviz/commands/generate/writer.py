@@ -170,7 +170,7 @@ def writing(
 def _result(
     asked: Answering, answer: Answer, looks: AnswerLooks, view: AnswerView, line: int
 ) -> Result[Any]:
-    """What is shown of an answer: its shares, or its sentences among each other."""
+    """The result for an answer: its shares, or the attention among its sentences."""
     if looks.square:
         square = square_of(answer)
         return of_square(asked.suppressed(square) if looks.checks else square, line)

@@ -85,7 +85,7 @@ ALIGNMENT_ROW = Fields[tuple[AlignmentScores, Head, float]](
 
 
 def of_alignment(scores: AlignmentScores, top: int | None = None) -> Result[AlignmentScores]:
-    """How heads follow a sound; of the `top` that do most."""
+    """The result on heads that follow a sound; `top`: only those that follow it best."""
     form = Form[AlignmentScores](
         "heads",
         ALIGNMENT_ROW,

@@ -1,4 +1,4 @@
-"""Boxes in images: how much of each head's attention lies in the box that a word is about."""
+"""Boxes in images: the share of each head's attention in the box that a word is about."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,9 +42,9 @@ ROUNDED = 1
 MEASURES = {
     "mass": "Weight in the box, of the whole row.",
     "on_image": "Weight on the image.",
-    "within": "The share of that which lies in the box.",
-    "entropy": "Of the weights on the image, in nats.",
-    "spatial_entropy": "Of the regions of the image with weights above the mean, in nats.",
+    "within": "The share of that in the box.",
+    "entropy": "The entropy of the weights on the image, in nats.",
+    "spatial_entropy": "The entropy of the image regions with weights above the mean, in nats.",
     "sinks": "The share on the image that tokens take which nearly every word attends to.",
 }
 """What is measured of a row, in this order."""
@@ -54,7 +54,7 @@ MEASURES = {
 class BoxRun:
     """A line that was run: its capture without patterns, and for each head the means of `MEASURES`.
 
-    `chance`: the share of the image's tokens that lie in the box. `alone`: the word itself was run,
+    `chance`: the share of the image's tokens in the box. `alone`: the word itself was run,
     as there was no text.
     """
 
@@ -66,7 +66,7 @@ class BoxRun:
 
 @dataclass(frozen=True)
 class BoxScore:
-    """How a head's attention lies to the boxes; means and errors over lines.
+    """The relation of a head's attention to the boxes; means and errors over lines.
 
     `mass`: the weight in the box, of the whole row; `on_image`: on the image; `within`: the share
     of that in the box; `entropy`: of the weights on the image, in nats; `spatial_entropy`: of the
@@ -103,7 +103,7 @@ class BoxReport:
 
     @property
     def chance(self) -> float:
-        """The mean share of an image's tokens that lie in its box."""
+        """The mean share of an image's tokens in its box."""
         return float(np.mean([run.chance for run in self.runs]))
 
     @cached_property
@@ -122,9 +122,9 @@ class BoxReport:
 
 @dataclass(frozen=True, eq=False)
 class BoxTask:
-    """How lines are run: the model, the heads, the text and the images of the call.
+    """The setting of lines: the model, the heads, the text and the images of the call.
 
-    `folder`: where the image files of lines are looked for.
+    `folder`: the folder of the lines' image files.
     """
 
     model: "LoadedModel"
@@ -144,7 +144,7 @@ class BoxTask:
         measure = MeasureBoxes(prepared.empty, number, box, _queries(prepared, asked.query))
         if not measure.chance:
             raise InputError(
-                "the box lies where the model saw nothing", "give a place that was not cropped away"
+                "the box is where the model read nothing", "give a place that was not cropped away"
             )
         prepared.budget.check_patterns(heads, 0)
         prepared.run(heads, measure, measure.rows)
@@ -207,9 +207,9 @@ def _in_shares(box: Box, capture: Capture, number: int) -> Box:
 
 @dataclass
 class MeasureBoxes:
-    """Consumes the rows of one text, and measures how the rows of `queries` lie to a box.
+    """Consumes the rows of one text, and measures the weight of the rows of `queries` in a box.
 
-    Those of the other tokens of text, or of patches of an image alone, say which of it are sinks.
+    Those of the other tokens of text, or of only patches of an image, show which of it are sinks.
     """
 
     empty: Capture
@@ -276,7 +276,7 @@ class MeasureBoxes:
 def score_boxes(
     task: BoxTask, boxes: str | PathLike[str] | Iterable[Mapping[str, Any]]
 ) -> BoxReport:
-    """The heads' scores over the boxes of a file, or of objects.
+    """Score the heads over the boxes of a file, or of objects.
 
     Raises:
         UsageError: it is neither.
@@ -290,7 +290,7 @@ def score_boxes(
 
 BOX_ROW = Fields[tuple[BoxReport, BoxScore]](
     "BoxRow",
-    "How a head's attention lies to the boxes that words are about; means over lines.",
+    "A head's attention in the boxes that words are about; means over lines.",
     (
         model_name(lambda row: row[0].model.name),
         *head_fields(lambda row: row[1].head),
@@ -346,11 +346,11 @@ def _title(report: BoxReport) -> str:
     boxes = len(report.runs)
     title = f"{readable(report.model.name)}, attention in {boxes:,} box{'es' * (boxes != 1)}"
     alone = sum(run.alone for run in report.runs)
-    return title + (f"; {amount(alone, 'word')} run alone, without a text" if alone else "")
+    return title + (f"; {amount(alone, 'word')} run without a text" if alone else "")
 
 
 def _draw(report: BoxReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
-    """The mass in the box, and the share within it, of all heads, from 0 to 1."""
+    """Draw the mass in the box, and the share within it, of all heads, from 0 to 1."""
     mass = by_head((each.head, each.mass.mean) for each in report.scores)
     within = by_head((each.head, each.within.mean) for each in report.scores)
     panes = [Pane("mass in the box, 0 to 1", mass), Pane("of what is on the image, 0 to 1", within)]

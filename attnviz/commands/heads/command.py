@@ -74,16 +74,16 @@ ScoredBy: TypeAlias = Annotated[
     RetrievalScore,
     probe_option(
         "--retrieval-score",
-        help="attention: the head looks at the copied token. writes: it adds to this token's logit "
-        "from where it stands (LOCOS).",
+        help="attention: the head attends to the copied token. writes: it adds to this token's "
+        "logit from its place (LOCOS).",
     ),
 ]
 OfReceivers: TypeAlias = Annotated[
     bool,
     probe_option(
         "--receiver",
-        help="Of a text, such as a chain of thought: which heads' later sentences attend to few "
-        "earlier ones.",
+        help="Find the heads whose later sentences attend to few earlier ones, in a text such as "
+        "a chain of thought.",
     ),
 ]
 OfCircuits: TypeAlias = Annotated[

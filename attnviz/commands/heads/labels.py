@@ -63,7 +63,7 @@ class LabelRun:
 
 @dataclass(frozen=True)
 class LabelScore:
-    """How much of a head's attention goes to the true keys; means and errors over texts.
+    """The share of a head's attention on the true keys; means and errors over texts.
 
     `mass`: the weight on all true keys of a row. `strongest`: the share of rows whose strongest
     key is a true one.
@@ -94,7 +94,7 @@ class LabelReport:
 
     @property
     def rows(self) -> int:
-        """How many labelled rows there are."""
+        """The number of labelled rows."""
         return sum(run.rows for run in self.runs)
 
     @cached_property
@@ -115,7 +115,7 @@ HINT = 'give {"text": "…", "links": [["query", ["key", "key"]]]} on each line'
 
 
 def labelled(content: object, folder: Path = Path()) -> LabelledText:
-    """The labelled text of an object, or of a line of JSON; `folder`: where its images are.
+    """The labelled text of an object, or of a line of JSON; `folder`: that of its images.
 
     Raises:
         InputError: it is none.
@@ -154,7 +154,7 @@ def score_labels(
     options: TextOptions,
     heads: HeadOptions,
 ) -> LabelReport:
-    """The heads' scores over the labelled texts of a file, or of objects.
+    """Score the heads over the labelled texts of a file, or of objects.
 
     Raises:
         UsageError: it is neither.
@@ -167,7 +167,7 @@ def score_labels(
 
 
 def run_each(name: str, given: object, hint: str, run: Callable[[object], R]) -> list[R]:
-    """What is made of each line of a file, or of each object; `name`: the parameter.
+    """Run each line of a file, or each object; `name`: the parameter.
 
     Raises:
         UsageError: it is neither.
@@ -196,7 +196,7 @@ def run_labelled(
 ) -> LabelRun:
     """Run one labelled text, and see how much of each head's attention goes to the true keys.
 
-    `folder`: where the images are that it names.
+    `folder`: that of the images that it names.
     """
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     text = labelled(line, folder)
@@ -224,7 +224,7 @@ def _true_keys(prepared: Prepared, labelled: LabelledText) -> dict[int, set[int]
         unseen = [key for key in keys_of_query if key >= seen[query]]
         if unseen:
             raise InputError(
-                f"token {query} cannot attend to token {unseen[0]}, which stands after it",
+                f"token {query} cannot attend to token {unseen[0]}, which comes after it",
                 "name keys before their query",
             )
     return true
@@ -238,7 +238,7 @@ def _in_a_link(name: str, value: str | None) -> str:
 
 @dataclass
 class MeasureLabels:
-    """Consumes the rows of one text, and sees how much attention goes to the true keys.
+    """Consumes the rows of one text, and measures the attention to the true keys.
 
     `keys`: the true keys of each labelled query. `sums` holds, for each head, the sum over rows of
     the mass on true keys, and the number of rows whose strongest key is true.
@@ -323,7 +323,7 @@ def _title(report: LabelReport) -> str:
 
 
 def _draw(report: LabelReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
-    """The two scores of all heads, from 0 to 1."""
+    """Draw the two scores of all heads, from 0 to 1."""
     mass = by_head((each.head, each.mass.mean) for each in report.scores)
     strongest = by_head((each.head, each.strongest.mean) for each in report.scores)
     panes = [

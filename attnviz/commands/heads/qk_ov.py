@@ -1,4 +1,4 @@
-"""What a model's weights alone say about its heads.
+"""The copying and composition of a model's heads, from its weights and no text.
 
 model ─► one token's run, held fixed ─► each head's weights ─► copying, composition
 """
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 
 def circuits_of(model: "LoadedModel") -> Circuits:
-    """Which heads copy what they attend to, and which read each other.
+    """The heads that copy the tokens that they attend to, and those that read each other.
 
-    Where positions turn queries and keys, only the composition through values is told.
+    Where positions turn queries and keys, only the composition through values is measured.
 
     Raises:
         UsageError: the model has no one residual stream.
@@ -102,7 +102,7 @@ CIRCUIT_ROW = Fields[CircuitRow](
         Field(
             "circuit",
             Literal["copying", "query", "key", "value"],
-            "Copying, or through what the reader reads the writer.",
+            "Copying, or the path by which the reader reads the writer.",
         ),
         Field(
             "layer",
@@ -137,7 +137,7 @@ CIRCUIT_ROW = Fields[CircuitRow](
             "Copying: the share of tokens that raise themselves most.",
             lambda row: measured(row.top),
         ),
-        Field("tokens", int | None, "Copying: how many tokens were looked at."),
+        Field("tokens", int | None, "Copying: the number of tokens that were tried."),
     ),
 )
 
@@ -165,7 +165,7 @@ def _title(circuits: Circuits) -> str:
 
 
 def _render(circuits: Circuits, display: Display, top: int) -> Iterator[Text]:
-    """The heads that copy most, and the pairs that compose most."""
+    """Render the heads that copy most, and the pairs that compose most."""
     yield from folded(Text(_title(circuits), "dim"), display.width)
     conventions = ["the weights of the norms are part of each circuit"]
     if circuits.copying:
@@ -218,7 +218,7 @@ LABELS = 24  # heads along a side that are named at most
 
 
 def _draw(circuits: Circuits, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
-    """The panes side by side: copying first, then the compositions over what chance would give."""
+    """Draw the panes side by side: copying first, then compositions over the level of chance."""
     title = _title(circuits)
     with sheet([title], dpi=dpi, cmap=cmap) as (figure, fonts):
         left = 0.0

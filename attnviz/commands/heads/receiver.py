@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Receivers:
-    """How unevenly the sentences of a text are attended to by later ones, in each head.
+    """The unevenness in the attention that sentences of a text get from later ones, by head.
 
     `sentences`: their texts. `scores`: the excess kurtosis of each head's vertical scores; NaN
     where they do not vary. `strongest`: the number of the sentence that receives most.
@@ -98,7 +98,7 @@ def _sentences(
     ]
     if len(spans) < NEAR + LEAST:
         raise InputError(
-            f"the text has {amount(len(spans), 'sentence')}, and {NEAR + LEAST} are needed, as "
+            f"the text has {amount(len(spans), 'sentence')}, but {NEAR + LEAST} are needed, as "
             f"nearer ones than {NEAR} do not count",
             "give a longer text",
         )
@@ -126,7 +126,7 @@ RECEIVER = Fields[tuple[Receivers, Head, float, int]](
 
 
 def of_receivers(found: Receivers, top: int | None = None) -> Result[Receivers]:
-    """How heads receive; of the `top` with the highest kurtosis."""
+    """The result on receiver heads; `top`: only those with the highest kurtosis."""
     form = Form[Receivers](
         "heads",
         RECEIVER,

@@ -1,4 +1,4 @@
-"""Retrieval heads: those that look at the token that is copied, or write it."""
+"""Retrieval heads: those that attend to the token that is copied, or write it."""
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,14 +33,14 @@ RETRIEVES = 0.1
 MOST = 16
 """The number of strongest heads that are joined where an answer's rows are shown."""
 NAME = 2
-"""Tokens that stand before the needle's random ones, and at the end of the text."""
+"""Tokens before the needle's random ones, and at the end of the text."""
 
 
 @dataclass(frozen=True)
 class Needles:
-    """How retrieval is measured.
+    """The setting of a measure of retrieval.
 
-    A needle, a name with `length` random tokens, stands at each of `depths` (shares of the filler)
+    A needle, a name with `length` random tokens, is at each of `depths` (shares of the filler)
     in a filler of `filler` tokens; the text ends with the name again. `samples` are drawn anew for
     each depth, from `seed` on.
     """
@@ -105,7 +105,7 @@ def measure_retrieval(
     options: TextOptions,
     score: RetrievalScore = "attention",
 ) -> Retrieval:
-    """Score every head of a model: a needle in a haystack, and the heads that look at the copy.
+    """Score every head of a model: a needle in a haystack, and the heads that attend to it.
 
     Wu et al. 2024, "Retrieval Head Mechanistically Explains Long-Context Factuality", arXiv
     2404.15574. There the model writes the answer; here it is given, so that heads of models that
@@ -144,7 +144,7 @@ def _looked_at(prepared: Prepared, stack: Haystack) -> list[tuple[Head, float]]:
 
 
 def _written(prepared: Prepared, stack: Haystack) -> list[tuple[Head, float]]:
-    """What a head adds to the copied token's logit from the needle, minus as much of elsewhere.
+    """Each head's addition to the copied token's logit from the needle, minus the same elsewhere.
 
     LOCOS: Gema et al. 2026, "Logit-Contribution Scoring Identifies Non-Literal Retrieval Heads",
     arXiv 2607.01002, section 3: Σ_needle φ − (|needle| / |elsewhere|)·Σ_elsewhere φ, the mean over
@@ -163,7 +163,7 @@ def _written(prepared: Prepared, stack: Haystack) -> list[tuple[Head, float]]:
 
 
 def not_measurable(model: "LoadedModel", needles: Needles) -> str | None:
-    """Why no head of this model can be seen to copy; None: it can be measured."""
+    """The reason why no head of this model can be seen to copy, or None if it can be measured."""
     if model.kind != "self" or not model.causal:
         return f"{model.identity.name} does not go on with a text, so no head can copy from it"
     tokenizer, few = model.tokenizer, needles.length + NAME
@@ -202,7 +202,7 @@ def haystacks(model: "LoadedModel", needles: Needles) -> Iterator[Haystack]:
             )
 
 
-# Each head's share of copied tokens that it looks at, as rows and as a person reads it.
+# Each head's share of copied tokens that it attends to, as rows and as a person reads it.
 
 
 RETRIEVAL_ROW = Fields[tuple[Retrieval, Head, float]](
@@ -221,7 +221,7 @@ RETRIEVAL_ROW = Fields[tuple[Retrieval, Head, float]](
         Field(
             "writes",
             float,
-            "With --retrieval-score writes: what it adds to the copied token's logit from the "
+            "With --retrieval-score writes: its addition to the copied token's logit from the "
             "needle, minus from elsewhere.",
             lambda row: row[2] if row[0].score == "writes" else ABSENT,
             optional=True,
@@ -237,7 +237,7 @@ MEANS: Mapping[RetrievalScore, str] = {
 
 
 def of_retrieval(retrieval: Retrieval, top: int | None = None) -> Result[Retrieval]:
-    """How heads copy; of the `top` that copy most."""
+    """The result on heads that copy; `top`: only those that copy most."""
     form = Form[Retrieval](
         "heads",
         RETRIEVAL_ROW,
@@ -250,7 +250,7 @@ def of_retrieval(retrieval: Retrieval, top: int | None = None) -> Result[Retriev
 
 
 def _render(retrieval: Retrieval, display: Display, top: int) -> Iterator[Text]:
-    """The measurement, the heads with a score, and those of them that retrieve."""
+    """Render the measurement, the heads with a score, and those of them that retrieve."""
     needles = retrieval.needles
     runs = len(needles.depths) * needles.samples
     said = (
@@ -311,7 +311,7 @@ def known(model: "LoadedModel") -> Retrieval | None:
 
 
 _NOT_KEPT = dict[Path, Retrieval]()
-"""What this process measured where the user's cache cannot be written."""
+"""The measures of this process if the user's cache cannot be written."""
 
 
 def heads_for_answers(model: "LoadedModel", max_memory: int | None = None) -> tuple[Head, ...]:

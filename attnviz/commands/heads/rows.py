@@ -50,7 +50,7 @@ def heads_title(report: HeadReport) -> str:
 
 
 def untold(report: HeadReport) -> str:
-    """Which roles were measured over too few rows, and over how many."""
+    """The roles that were measured over too few rows, and the number of these rows."""
     few = (f"{role.name} ({rows} of {role.rows})" for role, rows in report.untold)
     return f"these roles need more rows: {', '.join(few)}"
 
@@ -168,7 +168,7 @@ def of_report(report: HeadReport) -> Result[HeadReport]:
 
 
 def render(report: HeadReport, display: Display) -> Iterator[RenderableType]:
-    """The table, and what there is to say about it."""
+    """Render the table, and what there is to say about it."""
     width = display.width
     yield from folded(Text(heads_title(report), style="dim"), width)
     yield Text()
@@ -263,7 +263,7 @@ def _errors(report: HeadReport, scores: Sequence[Score], speller: Speller) -> It
 
 
 def draw(report: HeadReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
-    """The metrics of all heads: shares from 0 to 1, others from 0 to the largest.
+    """Draw the metrics of all heads: shares from 0 to 1, others from 0 to the largest.
 
     A head is boxed in the metric that gives it its role.
     """

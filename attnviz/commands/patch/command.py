@@ -58,7 +58,7 @@ OtherImages: TypeAlias = Annotated[
     g.text_option(
         "--from-image",
         metavar="FILE",
-        help="Take vectors from a run that sees this image in the place of --image. Without "
+        help="Take vectors from a run that reads this image in place of --image. Without "
         "--from, of the same text. Repeatable.",
     ),
 ]
@@ -158,12 +158,12 @@ def _from_source(call: Arguments) -> None:
         "fast",
         lambda call: not call["to"] or _to_logits(call["to"]),
         "is for paths to the logits; each path to a head or an MLP needs a run",
-        f"give {option('to', 'logits')} alone",
+        f"give only {option('to', 'logits')}",
     ),
     only(
         "from_image",
         lambda call: call.any_of("image"),
-        f"stands in the place of an {option('image')}",
+        f"replaces an {option('image')}",
         f"give one with {option('image')}",
     ),
     only(
@@ -206,7 +206,7 @@ def patch(
     >>> found.rows[0]["kind"], found.record.before.measured < 0 < found.record.ends.measured
     ('head', True)
 
-    Of several texts, each is patched, and their mean comes last; the source, the answer and the
+    Each of several texts is patched, and their mean comes last; the source, the answer and the
     versus are one for all of them, or one for each. By default, the likeliest token after the
     source is measured against that after the text.
 

@@ -23,7 +23,7 @@ ACROSS, UP, TALLEST, WIDEST = 0.62, 0.62, 7.0, 10.0
 WIDE, THIN = 6.0, 0.4
 """The width of an arrow with a share of 1, and the least one, in points."""
 LETTERS = {"q": -0.3, "k": 0.0, "v": 0.3}
-"""How far from its middle a head's queries, keys and values arrive; below it, by `DOWN`."""
+"""The offsets of a head's queries, keys and values from its middle; below it, by `DOWN`."""
 DOWN, BEND = 0.3, 0.2
 
 
@@ -49,7 +49,7 @@ def draw_graph(report: PatchReport, figure: "Figure", fonts: Lettering, top: flo
     axes.set_xlim(-0.5, heads + 0.5)
     axes.set_ylim(lowest - 0.5, layers + 0.5)
     names: dict[Point, str] = {}
-    for effect in reversed(paths):  # the strongest lies above
+    for effect in reversed(paths):  # the strongest is on top
         to = effect.receiver or LOGITS
         sender, receiver = (_point(part, layers, heads) for part in (effect.site, to))
         names |= {sender: _name(effect.site), receiver: _name(to)}
@@ -66,7 +66,7 @@ def draw_graph(report: PatchReport, figure: "Figure", fonts: Lettering, top: flo
 
 
 def _point(part: Site | Receiver, layers: int, heads: int) -> Point:
-    """MLPs stand beside the heads, between their layer and the next one; the logits above all."""
+    """MLPs are beside the heads, between their layer and the next one; the logits above all."""
     if part.layer is None:
         return (heads - 1) / 2, layers
     return (heads, part.layer + 0.5) if part.head is None else (part.head, part.layer)
@@ -79,7 +79,7 @@ def _name(part: Site | Receiver) -> str:
 
 
 def _arrow(axes: "Axes", share: float, sender: Point, receiver: Point) -> None:
-    """An arrow; it bends around the heads that stand between its ends."""
+    """An arrow; it bends around the heads between its ends."""
     from matplotlib.patches import FancyArrowPatch
 
     upright = abs(sender[0] - receiver[0]) < 0.5 and receiver[1] - sender[1] > 1

@@ -1,4 +1,4 @@
-"""How far vectors of another text move a prediction towards that text's."""
+"""Patching effects: how far vectors of another text move a prediction towards that text's."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,9 +31,9 @@ from attnviz.records.tokens import Token
 class PatchEffect(Effect[Site]):
     """The effect of the vectors of a site, or of several at once, taken from the source.
 
-    `position`: the one position at which they are taken; None: at all that are patched. `share`:
+    `position`: the one position at which they are taken, or None for all that are patched. `share`:
     the change as a share of the distance between both texts; 0 is the text and 1 the source.
-    `receiver`: the end of the path on which the vectors act; None: all of them. `exact`: the change
+    `receiver`: the end of the path on which the vectors act, or None for all. `exact`: the change
     itself, beside one that is estimated.
     """
 
@@ -52,18 +52,24 @@ class PatchEffect(Effect[Site]):
 class PatchReport(OfEffects[PatchEffect]):
     """A text, run with vectors of another.
 
-    `capture`, `source`: both runs, without patterns; `kind`: of the sites. `question`: what is
-    measured; `before` and `ends`: the predictions of its tokens after the text and after the
-    source. `places` (n): for each position of the text the position of the source whose vectors it
-    takes; None where it keeps its own. `positions`: those that are patched; `named`: whether by
-    their names. `lines`: the number of pairs of texts of a mean; every error is then that of a mean
-    over them, and captures, places and positions are those of the first. `patched`: the fewest and
-    the most positions that are patched in a text; None: all. `own_answers`: the pairs have
-    questions of their own. `varied`: the positions at which the pairs have several tokens.
-    `receivers`: the ends of the paths that are patched, with the MLPs on them as `path_mlps` says;
-    none: the vectors act on all that reads them. `fast`: changes are estimated to first order.
-    `against`: the lines of the pairs that no share is over, as their source lies on the other side
-    of the text than the mean of all.
+    Attributes:
+        capture, source: both runs, without patterns.
+        kind: the kind of the sites.
+        question: the question that is measured.
+        before, ends: the predictions of its tokens after the text and after the source.
+        places: (n) for each position of the text the position of the source whose vectors it
+            takes, or None where it keeps its own.
+        positions: the positions that are patched; `named`: whether by their names.
+        lines: the number of pairs of texts of a mean. Every error is then that of a mean over
+            them, and captures, places and positions are those of the first.
+        patched: the fewest and the most positions that are patched in a text, or None for all.
+        own_answers: whether the pairs have questions of their own.
+        varied: the positions at which the pairs have several tokens.
+        receivers: the ends of the paths that are patched, with the MLPs on them as `path_mlps`
+            says; without any, the vectors act on all that reads them.
+        fast: whether changes are estimated to first order.
+        against: the lines of the pairs that no share is over, as their source is on the other
+            side of the text than the mean of all.
     """
 
     capture: Capture
@@ -92,7 +98,7 @@ class PatchReport(OfEffects[PatchEffect]):
 
     @property
     def by_receiver(self) -> "Sequence[PatchReport]":
-        """A report for each receiver that a sender stands before."""
+        """A report for each receiver with a sender before it."""
         if not self.receivers:
             return [self]
         reports = [
@@ -134,7 +140,7 @@ class PatchedTogether(BothRuns[PatchReport]):
 
 
 def effect_of(edits: Sequence[Edit], before: Outcome, ends: Outcome, after: Outcome) -> PatchEffect:
-    """The effect on one text; `ends`: what the source predicts."""
+    """The effect on one text; `ends`: the predictions of the source."""
     positions = edits[0].positions or ()
     one = len(positions) == len(edits) == 1 and edits[0].site.head is None
     change = after.measured - before.measured

@@ -37,7 +37,7 @@ from attnviz.records.rows import (
 
 @dataclass(frozen=True)
 class PatchRow(EffectRow):
-    """An effect with its tokens; None stands for those of which pairs have several."""
+    """An effect with its tokens; None for those of which pairs have several."""
 
     source_position: int | None = None
     token: str | None = None
@@ -66,7 +66,7 @@ MEASURED: tuple[Field[Any], ...] = (
         Field(
             "before",
             float,
-            "What is measured after the text: the difference of both logits, or the "
+            "The value measured after the text: the difference of both logits, or the "
             "log-probability of the answer in nats where there is no versus.",
             at("before.measured"),
         ),

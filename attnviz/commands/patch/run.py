@@ -1,4 +1,4 @@
-"""Which parts carry the difference between two texts? One text, run with vectors of the other.
+"""Find the parts that carry the difference between two texts: run one with vectors of the other.
 
 two texts ─► tokens, aligned ─► a run for each site and position ─► outcomes ─► effects
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Patching:
-    """The sites and positions to patch, and what is measured.
+    """The sites and positions to patch, and the words to measure.
 
     `heads`: which heads, or of other sites which layers. `mlps`: the layers whose MLPs are patched
     together with heads. `queries`: names of the positions to patch; none: all. `align`: words that
@@ -253,21 +253,21 @@ GRAPH = 16
 
 
 def _check_senders(edits: Sequence[Edit], receivers: Sequence[Receiver], n: int) -> None:
-    """See that something stands before every receiver, in a text of n tokens.
+    """Check that every receiver has a sender before it, in a text of n tokens.
 
     Raises:
         UsageError: nothing does.
     """
     if LOGITS in receivers and n - 1 not in (edits[0].positions or ()):
         raise UsageError(
-            "the last token is not patched, and the logits after it read no other one directly",
+            "the logits directly read only the last token, which is not patched",
             f"patch it as well, as with {option('queries', '-1')}, or leave {option('to', LOGITS)} "
             "out",
         )
     for to in receivers:
         if not any(to.follows(edit.site) for edit in edits):
             raise UsageError(
-                f"nothing that is patched stands before {to}",
+                f"nothing that is patched comes before {to}",
                 f"name a later part with {option('to')}",
             )
 

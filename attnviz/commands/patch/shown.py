@@ -59,7 +59,7 @@ def without_shares(mean: PatchReport | PatchedTogether) -> Sequence[str]:
     report = mean.report if isinstance(mean, PatchedTogether) else mean
     side = "higher" if report.ends.measured >= report.before.measured else "lower"
     lines = f"line{'s' * (len(report.against) > 1)} {', '.join(map(str, report.against))}"
-    said = f"the source is not {side} than the text on {lines}: counted in the mean change alone"
+    said = f"the source is not {side} than the text on {lines}: counted only in the mean change"
     return [said] if report.against else []
 
 
@@ -83,7 +83,7 @@ def _source(report: PatchReport) -> str:
 
 
 def _where(report: PatchReport) -> str:
-    """How many positions are patched at once."""
+    """The number of positions that are patched at once."""
     return amounts(*report.patched, "position") if report.patched else "all positions"
 
 
@@ -138,7 +138,7 @@ def place_names(report: PatchReport, *, unicode: bool = True) -> dict[int, str]:
 
 
 def column_names(report: PatchReport, *, unicode: bool = True) -> list[str]:
-    """The names of what stands across a map that is not of heads."""
+    """The names of the columns of a map that is not of heads."""
     if not report.by_position:
         return ["MLP"]
     return list(place_names(report, unicode=unicode).values())
@@ -159,14 +159,14 @@ def site_name(effect: PatchEffect, places: Mapping[int, str], *, unicode: bool =
 
 
 def chance(report: PatchReport) -> str:
-    """The meaning of errors, and how many effects are told from chance."""
+    """The meaning of errors, and the number of effects that differ from chance."""
     what = "path" if report.receivers else "head" if report.kind == "head" else "part"
     effects = [each.p_holm for each in report.effects]
     return OVER_PAIRS + (tested(effects, what, report.lines or 1) or CHANCE)
 
 
 def agreement_of(report: PatchReport, *, unicode: bool = True) -> Iterator[str]:
-    """How far estimates are from exact changes, where these are known."""
+    """The difference of estimates from exact changes, if these are known."""
     apart = {e: abs(e.change.mean - e.exact.mean) for e in report.effects if e.exact}
     if apart:
         rho, farthest = report.ranks_agree, max(apart, key=lambda effect: apart[effect])

@@ -36,7 +36,7 @@ Attribute: TypeAlias = Annotated[
     g.look_option(
         "--attribute",
         help="Also show the logit of the --answer (by default the likeliest token) as a sum over "
-        "embeddings, heads and MLPs; as rows, these alone.",
+        "embeddings, heads and MLPs; as rows, only these.",
     ),
 ]
 TopCandidates: TypeAlias = Annotated[

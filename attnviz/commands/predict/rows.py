@@ -1,4 +1,4 @@
-"""What a model predicts, as rows: candidates, or the parts of a logit."""
+"""Predictions as rows: candidates, or the parts of a logit."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -54,13 +54,13 @@ CANDIDATE = Fields[NextToken](
         Field(
             "layer",
             int | None,
-            "As if the model ended after this layer; null: the whole model.",
+            "As if the model ended after this layer, or null for the whole model.",
             at("tokens.layer"),
         ),
         Field("rank", int | None, "Counted from 1, the likeliest."),
         Field("id", int | None, "", at("candidate.id")),
         Field("token", str | None, "", at("candidate.label")),
-        Field("probability", float | None, "Of the candidate; its mean over the lines."),
+        Field("probability", float | None, "The candidate's; its mean over the lines."),
         Field(
             "followed",
             str | None,
@@ -124,7 +124,7 @@ class Answered:
 
 ANSWER = Fields[Answered](
     "AnswerRow",
-    "What is predicted of an answer, alone or rather than another token.",
+    "The prediction of an answer, by itself or rather than another token.",
     (
         LINE_OR_MEAN,
         Field(
@@ -175,7 +175,7 @@ def mean_answer(mean: PredictionMean, top: int | None, line: int | None) -> Iter
 
 @dataclass(frozen=True)
 class LogitPart:
-    """A part of the model, and what it adds to a logit; `line` is None for a mean over lines.
+    """A part of the model, and its addition to a logit; `line` is None for a mean over lines.
 
     `labels`: of the tokens, or of the roles that `part.source` numbers. `role`: of its tokens.
     """
@@ -192,7 +192,7 @@ class LogitPart:
 
 LOGIT_PART = Fields[LogitPart](
     "LogitPartRow",
-    "A part of the model, and what it adds to a logit.",
+    "A part of the model, and its addition to a logit.",
     (
         LINE_OR_MEAN,
         Field(
@@ -213,8 +213,8 @@ LOGIT_PART = Fields[LogitPart](
             "The token that the part is from; null in a mean over lines.",
             lambda row: None if row.line is None else row.part.source,
         ),
-        Field("value", float, "What it adds.", at("value.mean")),
-        Field("role", str | None, "Of the tokens that it is from, where wanted."),
+        Field("value", float, "Its addition.", at("value.mean")),
+        Field("role", str | None, "The role of the tokens that it is from, where wanted."),
         mean_error(at("value.error")),
     ),
 )
@@ -277,7 +277,7 @@ LOGIT_PARTS = replace(
 
 
 def form_of(prediction: Prediction) -> Form[Prediction]:
-    """Its rows: the likeliest one's logit in parts, the answer, or the candidates."""
+    """The rows of a prediction: the likeliest one's logit in parts, the answer, or candidates."""
     if prediction.attribution is not None:
         return LOGIT_PARTS
     return CANDIDATES if prediction.asked is None else ANSWERS

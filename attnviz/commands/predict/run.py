@@ -1,4 +1,4 @@
-"""What a model predicts, and which tokens its last position attends to.
+"""Predict the next token, and find the tokens that the last position attends to.
 
 text ─► tokens ─► run ─► logits ─► candidates; the last position's rows ─► evidence
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class Reading:
     """The reading: the number of candidates; also those after `each` position, or by `lens`.
 
-    `answer`: also the prediction of this word, alone or compared with `versus`. `attribute`: also
+    `answer`: also this word's prediction, by itself or compared with `versus`. `attribute`: also
     the answer's logit by part (the likeliest token's without an answer), or its difference from
     that of `versus`; in a mean over texts also by `roles` of tokens, or by `segments`.
     """
@@ -103,7 +103,7 @@ def predict_text(
 def _read(
     prepared: Prepared, reading: Reading, *, follow: bool
 ) -> "tuple[LastRead | None, FindRests | None]":
-    """The last position, and where heads rest; not with parts, which stand in evidence's place."""
+    """Read the last position, and where heads rest; not with parts, which replace evidence."""
     if reading.attribute:
         return read_last(prepared) if follow else None, None
     return read_with_rests(prepared, follow=follow)
@@ -116,7 +116,7 @@ def _of_classes(
     for each in ("each", "lens", "attribute", "answer"):
         if getattr(reading, each):
             raise UsageError(
-                f"{model.identity.name} reads images, and {option(each)} is for next tokens",
+                f"{model.identity.name} reads images, but {option(each)} is for next tokens",
                 "leave it out",
             )
     prepared = prepare(model, text, options)
@@ -147,12 +147,12 @@ def _with_masks(
     for each in ("each", "attribute", "answer"):
         if getattr(reading, each):
             raise UsageError(
-                f"{name} fills masks, and {option(each)} is for next tokens", "leave it out"
+                f"{name} fills masks, but {option(each)} is for next tokens", "leave it out"
             )
     prepared = prepare(model, text, options)
     masks = [position for position, id_ in enumerate(prepared.ids) if id_ == mask.id]
     if not masks:
-        raise InputError(f"{name} fills masks, and the text has none", f"write {mask.name}")
+        raise InputError(f"{name} fills masks, but the text has none", f"write {mask.name}")
     return prepared, masks
 
 

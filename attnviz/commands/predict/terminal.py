@@ -37,7 +37,7 @@ BAR = 24  # cells at most
 
 
 def render(prediction: Prediction, display: Display, top: int) -> Iterator[RenderableType]:
-    """The tokens that may follow the text; then what else the prediction holds.
+    """Render the tokens that may follow the text; then what else the prediction holds.
 
     `top`: the number of parts of a logit to list.
     """
@@ -82,7 +82,7 @@ def render(prediction: Prediction, display: Display, top: int) -> Iterator[Rende
 
 
 def render_mean(mean: PredictionMean, display: Display, top: int = 10) -> Iterator[Text]:
-    """How sure the model is over several texts; `top`: the number of parts of a logit to list."""
+    """Render the mean certainty over texts; `top`: the number of parts of a logit to list."""
     title = f"{readable(mean.model)}, mean of {amount(mean.texts, mean.noun)} ± standard error"
     yield from folded(Text(title, "dim"), display.width)
     likeliest = "likeliest token in place of a mask" if mean.fills else "likeliest next token"

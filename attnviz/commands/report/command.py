@@ -95,7 +95,7 @@ def report(path: FilePath, *, against: Earlier = None) -> Evaluation:
         found = replace(found, against=(old := read_results(path_of("against", against))))
         if old.settings != found.settings:
             raise InputError(
-                f"{found.path!r} was made with {found.settings!r}, and {old.path!r} with "
+                f"{found.path!r} was made with {found.settings!r}, but {old.path!r} with "
                 f"{old.settings!r}",
                 "compare results of the same settings",
             )
@@ -149,13 +149,13 @@ def command_line(
 
 
 LEAST = 1e-9
-"""How far below a limit rounding may take a mean that reaches it."""
+"""The distance below a limit up to which a mean counts as reaching it, because of rounding."""
 
 
 def _too_bad(
     report: ResultsReport, under: float | None, drop: float | None, failed: int | None
 ) -> Iterator[str]:
-    """What is worse than these options allow, a sentence each."""
+    """The values that are worse than these options allow, a sentence each."""
     if (under, drop, failed) == (None, None, None):
         return
     if (number := report.unanswered) > (allowed := failed or 0):

@@ -38,8 +38,8 @@ KEY = {
 TERMS = "groundedness,statement,supported,unrelated text,smallest set,share of attention,nats"
 USED = f"Said of a document that is needed, or whose deletion costs the answer over {MATTERS} nats."
 TOGETHER = (
-    "A document is needed together with others where its deletion alone costs nothing, as another "
-    "one says the same."
+    "A document is needed together with others if deleting only this one costs nothing, as "
+    "another one says the same."
 )
 
 

@@ -1,4 +1,4 @@
-"""What a results file comes to: each question, and means over questions with standard errors."""
+"""The summary of a results file: each question, and means over them with standard errors."""
 
 import os
 import re
@@ -25,7 +25,7 @@ BY_PLACE = re.compile(r"(document|user|assistant|tool)( [\d.]+)?")
 class GroundedStatement:
     """A sentence of an answer; `support` is None where it has no letter and no digit.
 
-    `section`: such as "thinking", which has no `support` either; None: the answer itself.
+    `section`: such as "thinking", which has no `support` either, or None for the answer itself.
     """
 
     text: str
@@ -37,8 +37,8 @@ class GroundedStatement:
 class SourceUse:
     """A segment of a prompt: its share of the attention, the mean over the statements.
 
-    `change`: of the whole answer's log-probability (nats) without it; None: it was not deleted.
-    `needed`: whether it is in the smallest set; None: there is none, or it is no document.
+    `change`: of the whole answer's log-probability (nats) without it; None if it was kept.
+    `needed`: whether it is in the smallest set; None without a set, or for another source.
     """
 
     name: str
@@ -72,7 +72,7 @@ class ReportedQuestion:
 
     @property
     def name(self) -> str:
-        """Its id; without one, its line."""
+        """The id of the question; without one, its line."""
         return f"line {self.line}" if self.id is None else str(self.id)
 
     @property
@@ -88,7 +88,7 @@ class ReportedQuestion:
 
     @property
     def documents(self) -> list[SourceUse]:
-        """What the answer may rest on."""
+        """The documents that the answer may rest on."""
         return [each for each in self.sources if each.source == "document"]
 
     @property
@@ -119,7 +119,7 @@ class ReportedQuestion:
 
     @property
     def system(self) -> float | None:
-        """The share of the system prompt; None: there is none."""
+        """The share of the system prompt, or None without one."""
         shares = [each.share for each in self.sources if each.source == "system"]
         return sum(shares) if shares else None
 
@@ -138,7 +138,7 @@ def _estimate(values: Sequence[float]) -> Estimate:
 class LeftOut:
     """A row of the file, or a question, that is in no mean, and why.
 
-    `row`: where in the file, from 1; of a `question`, its first.
+    `row`: the row in the file, from 1; for a `question`, its first.
     """
 
     row: int
@@ -172,7 +172,7 @@ class ResultsReport:
     against: "ResultsReport | None" = None
 
     def seen_from(self, folder: str) -> "ResultsReport":
-        """The same with the paths of pages from a folder, not from that of this process."""
+        """The report with the paths of pages relative to a folder, not to that of this process."""
         questions = (
             replace(each, page=each.page and os.path.relpath(each.page, folder))
             for each in self.questions
@@ -184,7 +184,7 @@ class ResultsReport:
         return [x for x in map(MEASURES[measure], self.questions) if x is not None]
 
     def estimate(self, measure: str) -> Estimate:
-        """Its mean over these questions, with the standard error; NaN of none."""
+        """The mean of a measure over these questions, with the standard error; NaN without any."""
         return _estimate(self.values(measure))
 
     @cached_property
@@ -199,12 +199,12 @@ class ResultsReport:
 
     @property
     def answered(self) -> list[ReportedQuestion]:
-        """The others."""
+        """The questions that have an answer."""
         return [each for each in self.questions if each.error is None]
 
     @property
     def told_apart(self) -> Mapping[str, int]:
-        """How many answers have no groundedness, by why."""
+        """The number of answers without groundedness, by the reason."""
         spoken = [each for each in self.answered if each.supports]
         grounds = [each for each in spoken if each.documents]
         return {
@@ -215,12 +215,12 @@ class ResultsReport:
 
     @property
     def lost(self) -> int:
-        """How many questions are left out."""
+        """The number of questions that are left out."""
         return sum(each.question for each in self.left_out)
 
     @property
     def unanswered(self) -> int:
-        """How many questions failed, are left out, or have an empty answer."""
+        """The number of questions that failed, are left out, or have an empty answer."""
         return len(self.failed) + self.lost + self.told_apart["empty"]
 
     @property
@@ -254,7 +254,7 @@ class ResultsReport:
     def pairs(self) -> Mapping[int, ReportedQuestion]:
         """By line: the same question in the earlier file, which has its id.
 
-        Without an id, or where one of the files repeats it, it also stands on the same line.
+        Without an id, or where one of the files repeats it, it is also on the same line.
         """
         if self.against is None:
             return {}
@@ -275,7 +275,7 @@ class ResultsReport:
 
     @cached_property
     def changes(self) -> Mapping[int, float]:
-        """These differences in groundedness."""
+        """The differences in groundedness from an earlier file, by line."""
         return self.differences("groundedness")
 
     def change(self, measure: str) -> Estimate:
@@ -303,8 +303,8 @@ class ResultsReport:
 
     @property
     def to_read(self) -> Sequence[ReportedQuestion]:
-        """What to read first: failed questions; against an earlier file, what got worse, as far as
-        two digits show it; answers with unsupported statements; then the least grounded."""
+        """The questions to read first: failed ones; against an earlier file, those that got worse,
+        in two digits; those with unsupported statements; then the least grounded."""
 
         def rank(each: ReportedQuestion) -> tuple[float, ...]:
             grounded = inf if each.groundedness is None else each.groundedness

@@ -53,11 +53,11 @@ SHARE = Fields[Any](
 MOST_DAMAGED = 1000
 """A file with more rows that cannot be read holds no results."""
 SUM = 0.02
-"""How far the shares of a row may be from a sum of 1, as those of half precision are."""
+"""The distance from 1 that the shares of a row may add up to, as those of half precision do."""
 
 
 def read_results(path: str) -> ResultsReport:
-    """The questions of a results file.
+    """Read the questions of a results file.
 
     Raises:
         InputError: it holds none, or those of several models, or of several settings.
@@ -117,10 +117,10 @@ class _File:
     def leave_out(self, damage: LeftOut) -> None:
         self.damage.append(damage)
         if len(self.damage) > MOST_DAMAGED:
-            raise InputError(f"{self.path!r} is no results file: more than 1,000 rows fail", HINT)
+            raise InputError(f"{self.path!r} is not a results file: over 1,000 rows fail", HINT)
 
     def rows(self) -> Iterator[_ResultRow]:
-        """The rows; of damaged ones only those that stand behind another."""
+        """The rows; of damaged ones only those that come after another."""
         last: int | None = None
         nothing = Stdin(None, is_terminal=False)
         for number, text in read_lines(None, Path(self.path), nothing, hint=HINT):
@@ -146,7 +146,7 @@ class _File:
             if content[what] != first:
                 raise InputError(
                     f"{self.path!r} has {first!r} in row {self.since} and {content[what]!r} in row "
-                    f"{number}, and a report is of one {what.removesuffix('s')}",
+                    f"{number}, but a report is of one {what.removesuffix('s')}",
                     f"report each by itself; {option('against')} compares two files",
                 )
 
@@ -155,7 +155,7 @@ def _checked(text: str | InputError, number: int) -> JsonObject:
     """A row with the fields that are needed of it.
 
     Raises:
-        _DamagedRow: it has others; the message goes on after the number of the row.
+        _DamagedRow: it has others; the message continues after the number of the row.
     """
     try:
         written = json_of(text, HINT) if isinstance(text, str) else text
@@ -172,11 +172,11 @@ def _checked(text: str | InputError, number: int) -> JsonObject:
     try:
         content: JsonObject = read_as(FAILED if failed else SHARE, written, "the row")
     except ValueError as error:
-        raise _DamagedRow(f"is no row of results: {error}", line) from None
+        raise _DamagedRow(f"is not a row of results: {error}", line) from None
     for name, value in content.items():
         shares = name in ("groundedness", "unrelated")
         if isinstance(value, float) and not (isfinite(value) and (not shares or 0 <= value <= 1)):
-            raise _DamagedRow(f"is no row of results: {name} cannot be {value}", line)
+            raise _DamagedRow(f"is not a row of results: {name} cannot be {value}", line)
     return content
 
 
@@ -184,7 +184,7 @@ def _checked(text: str | InputError, number: int) -> JsonObject:
 class _Answer:
     """The rows of a line of the input, added up as they come.
 
-    `at`: how many segments the current row has so far, and `total` the sum of their shares;
+    `at`: the number of segments of the current row so far, and `total` the sum of their shares;
     `images`: it has rows of regions of images.
     """
 
@@ -201,7 +201,7 @@ class _Answer:
 
     @property
     def id(self) -> Id:
-        """Its id; a blank one names nothing."""
+        """The id of the question; a blank one names nothing."""
         id_: Id = self.content.get("id")
         return id_ if str(id_).strip() else None
 
@@ -214,7 +214,7 @@ class _Answer:
         return self.first.content or {}
 
     def add(self, row: _ResultRow) -> None:
-        """Add a row, and see that it goes on where the one before it ended."""
+        """Add a row, and check that it begins where the one before it ended."""
         content = row.content
         if content is None or content.get("id") != self.content.get("id"):
             self.whole = False
@@ -247,15 +247,15 @@ class _Answer:
         self.whole &= self.at == len(self.columns) and abs(self.total - 1) <= SUM
 
     def wrong(self) -> str:
-        """What is wrong with it when all of its rows are there; else empty."""
+        """The fault of a question when all of its rows are read; empty without one."""
         self._end_row()
         mixed = "error" in self.content and bool(self.statements)
         if mixed or not self.whole:
             return "rows of it are missing or damaged"
-        return "it has images, and groundedness is of documents alone" if self.images else ""
+        return "it has images, and groundedness is only of documents" if self.images else ""
 
     def question(self, folder: str) -> ReportedQuestion:
-        """What it is when nothing is wrong; `folder`: that of the file, from which pages lie."""
+        """Make the question, if nothing is wrong; `folder`: that of the file, for its pages."""
         content, page = self.content, self.content.get("page")
         statements = tuple(each for each in self.statements if each.text.strip())
         spoken = any(each.support for each in statements)

@@ -39,7 +39,7 @@ ROW = Fields[QuestionRow](
         Field(
             "groundedness",
             float | None,
-            "The mean over the statements that have one; null: none has.",
+            "The mean over the statements that have one, or null without any.",
             at("of.groundedness"),
         ),
         Field(
@@ -61,7 +61,7 @@ ROW = Fields[QuestionRow](
             "unsupported",
             float | None,
             "The share of statements that the documents support no more than unrelated text does; "
-            "null: it cannot be said of any.",
+            "null if it cannot be said of any.",
             at("of.unsupported"),
         ),
         Field("documents", int, "", lambda row: len(row.of.documents)),
@@ -69,13 +69,13 @@ ROW = Fields[QuestionRow](
             "unused",
             float | None,
             "The share of documents that are not needed, and cost at most 0.1 nats when they are "
-            "deleted; null: there are none, or none was deleted.",
+            "deleted; null without any, or if none was deleted.",
             at("of.unused"),
         ),
         Field(
             "system_share",
             float | None,
-            "The share of attention on the system prompt; null: there is none.",
+            "The share of attention on the system prompt, or null without one.",
             at("of.system"),
         ),
         Field("question", str, "The text that asks, cut.", at("of.text")),
@@ -97,7 +97,7 @@ def _change_of(measure: str) -> tuple[Field[Any], Field[Any]]:
 
 COMPARED = Fields[ResultsReport](
     "ComparedObject",
-    "What changed against an earlier file.",
+    "The changes from an earlier file.",
     (
         Field("results", str, "The earlier file.", at("against.path")),
         Field("model", str, "Its model.", at("against.model")),
@@ -149,7 +149,7 @@ WHOLE = Fields[ResultsReport](
         Field(
             "statements",
             int,
-            "Of all answers, where support can be said.",
+            "Those of all answers, where support can be said.",
             lambda report: len(report.told),
         ),
         Field("unsupported_statements", int, "", lambda report: report.told.count(False)),
@@ -161,7 +161,7 @@ WHOLE = Fields[ResultsReport](
         Field("repeated_ids", list[Any], "", at("repeated")),
         Field("left_out", list_of(LEFT_OUT)),
         Field("against", COMPARED, "", lambda r: r if r.against else ABSENT, optional=True),
-        Field("rows", list_of(ROW), "What to read first comes first.", _all_rows),
+        Field("rows", list_of(ROW), "The questions to read first come first.", _all_rows),
     ),
 )
 JSON = JsonOutput((ROW,), (WHOLE,), rows_as_json=False)
@@ -178,7 +178,7 @@ OF_RESULTS = Form[ResultsReport](
 
 
 class Evaluation(Result[ResultsReport]):
-    """What a results file comes to; made by `attnviz.report`.
+    """The summary of a results file; made by `attnviz.report`.
 
     >>> row = '{"line": 1, "row": 1, "text": "blue .", "segment": "letter", "part": "segment", '
     >>> row += '"share": 1, "groundedness": 0.8, "unrelated": 0.1, "section": "answer", '
@@ -196,17 +196,17 @@ class Evaluation(Result[ResultsReport]):
 
     @property
     def change(self) -> Estimate:
-        """Its mean change against the earlier file, over the questions of both; NaN of none."""
+        """The mean change from the earlier file, over the questions of both; NaN without any."""
         return self.record.change("groundedness")
 
     @property
     def unanswered(self) -> int:
-        """How many questions failed, are left out, or have an empty answer."""
+        """The number of questions that failed, are left out, or have an empty answer."""
         return self.record.unanswered
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is left out of the file, and what the earlier one differs in."""
+        """The lines that are left out, and the differences in settings from the earlier file."""
         return *damage_said(self.record), *notes_on(self.record)
 
     def page(self) -> str:
@@ -214,7 +214,7 @@ class Evaluation(Result[ResultsReport]):
         return "".join(map(str, self.pieces("html")))
 
     def save(self, path: FilePath, **look: Any) -> None:
-        """Write it to a file, whose links to answers' pages hold where it lies.
+        """Write it to a file, whose links to answers' pages are from its own place.
 
         Args:
             path: its suffix decides: html, the page; json, jsonl, csv or tsv; txt, the table.
@@ -228,7 +228,7 @@ class Evaluation(Result[ResultsReport]):
         super(Evaluation, self.seen_from(file.parent)).save(file, **look)
 
     def seen_from(self, folder: Path) -> "Evaluation":
-        """The same with the paths of pages from a folder."""
+        """The report with the paths of pages relative to a folder."""
         moved: ResultsReport = self.record.seen_from(str(folder))
         return replace(self, record=moved)  # type: ignore[arg-type]
 

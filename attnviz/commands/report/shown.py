@@ -15,7 +15,7 @@ from attnviz.errors import readable
 from attnviz.records.metrics import Estimate
 
 NAMED = 5
-"""How many questions or documents a sentence names."""
+"""The number of questions or documents that a sentence names."""
 LABEL, TEXT = 20, 12
 """Cells of a name at most, and of a text at least."""
 ABOUT = {
@@ -79,13 +79,13 @@ def about(report: ResultsReport) -> str:
 
 
 def damage_said(report: ResultsReport) -> Iterator[str]:
-    """What is left out of both files, a sentence each."""
+    """The lines that are left out of both files, a sentence each."""
     for each in filter(None, (report, report.against)):
         yield from (f"{each.path}: {damage.why}" for damage in each.left_out)
 
 
 def notes_on(report: ResultsReport) -> Iterator[str]:
-    """What a reader of the means has to know."""
+    """The facts that a reader of the means has to know."""
     if report.repeated:
         yield f"{amount(len(report.repeated), 'id')} repeated: {listed(map(str, report.repeated))}"
     if report.against is None:
@@ -110,7 +110,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 def counted(report: ResultsReport) -> Iterator[str]:
-    """How many statements are unsupported; the documents that none of several questions used."""
+    """The number of unsupported statements; the documents that none of several questions used."""
     if told := report.told:
         yield f"unsupported: {told.count(False):,} of {amount(len(told), 'statement')}"
     if names := [f"{name} ({amount(n, 'question')})" for name, n in report.never_used.items()]:
@@ -118,7 +118,7 @@ def counted(report: ResultsReport) -> Iterator[str]:
 
 
 def failures(report: ResultsReport, top: int) -> Iterator[str]:
-    """Which questions have no answer, for the first `top` reasons."""
+    """The questions without an answer, for the first `top` reasons."""
     names: dict[str, list[str]] = {}
     for each in report.failed:
         names.setdefault(each.fault, []).append(report.name_of(each))
@@ -146,7 +146,7 @@ def measure_titles(report: ResultsReport) -> Sequence[str]:
 
 
 def meaning(report: ResultsReport) -> str:
-    """What these numbers are."""
+    """The meaning of these numbers."""
     return MEANING + UNUSED * report.tells_use
 
 
@@ -173,7 +173,7 @@ def _of(some: int, every: int) -> str:
 
 
 def render(report: ResultsReport, display: Display, top: int) -> Iterator[RenderableType]:
-    """The title, the means, and the `top` questions to read first."""
+    """Render the title, the means, and the `top` questions to read first."""
     width = display.width
     yield from folded(Text(_letters(title(report), display), "bold"), width)
     yield from folded(Text(about(report), "dim"), width)

@@ -117,7 +117,7 @@ MaxBad: TypeAlias = Annotated[
 
 
 def _carried_out(planned: tuple[ScanPlan, HowRun], options: Mapping[str, Any]) -> ScanAtlas:
-    """The scan's result; the command line may count a part of it, and shows how it goes on."""
+    """The scan's result; the command line may count a part of it, and shows its progress."""
     plan, how = planned
     run_scan(plan, how, Watcher())
     return read_scan(path_of("output", options["output"]))
@@ -149,7 +149,7 @@ def scan(
 ) -> tuple[ScanPlan, HowRun]:
     """Measure every head over a corpus; see docs/scan.md.
 
-    Scanning into the same folder again goes on where it stopped. A script needs
+    Scanning into the same folder again continues where it stopped. A script needs
     `if __name__ == "__main__":`, as workers are processes that import it.
 
     >>> with open("words.txt", "w") as file:
@@ -198,9 +198,9 @@ def _model(model: AnyModel | Source, source: Source) -> "tuple[Source, LoadedMod
 
 
 def estimate_scan(*corpus: FilePath, output: FilePath, **options: Any) -> Estimated:
-    """About what `attnviz.scan` would take with the same arguments; nothing is written.
+    """Estimate what `attnviz.scan` takes with the same arguments; nothing is written.
 
-    A few windows that lie all over the corpus are run. What the folder has counted already is left
+    A few windows from all over the corpus are run. What the folder has counted already is left
     out.
 
     >>> with open("words.txt", "w") as file:
@@ -286,7 +286,7 @@ def command_line(
 ) -> None:
     """Measure every head over a corpus, and keep examples of what it attends to.
 
-    Scanning into the same folder again goes on where it stopped. attnviz atlas shows the result.
+    Scanning into the same folder again continues where it stopped. attnviz atlas shows the result.
     """
     import_parquet()
     if dry_run:
@@ -324,11 +324,11 @@ def _show_estimate(
     output: str | None,
     source: Source,
 ) -> None:
-    """What the scan would take, on stdout."""
+    """Print the estimate of a scan on stdout."""
     session.refuse("shard", "merge", wrong=f"does nothing for {option('dry_run', True)}")
     if "-" in (corpus or ()):
         raise UsageError(
-            f"{option('dry_run', True)} writes nothing, and standard input would be kept in a file",
+            f"{option('dry_run', True)} writes nothing, but standard input would be kept in a file",
             "name files",
         )
     paths, folder = _places(session, corpus, output)
@@ -345,7 +345,7 @@ def _say_counted(session: Session, store: Store) -> None:
     say(session, model_notes(result.identity))
     identity, files = result.identity, {name for name, *_ in result.manifest.get("files", ())}
     if identity and files & PROCESSORS and is_sighted(identity.architecture):
-        session.note(f"{readable(identity.name)} reads images too, but a scan gives it text alone")
+        session.note(f"{readable(identity.name)} reads images too, but a scan gives it only text")
     bad = result.manifest["result"]["skipped"]
     if bad:
         first, *_ = (store.read("skipped.jsonl") or b"").splitlines()
@@ -396,4 +396,4 @@ def _part(written: str | None) -> tuple[int, int]:
     number, _, parts = (written or "1/1").partition("/")
     if number.isdecimal() and parts.isdecimal() and 1 <= int(number) <= int(parts):
         return int(number), int(parts)
-    raise UsageError(f"{option('shard', written)} is no part", "write 2/8 for the second of eight")
+    raise UsageError(f"{option('shard', written)} is not a part", "write 2/8 for the second of 8")

@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 GROUP_TOKENS, GROUP_VALUES = 1 << 16, 1 << 17
-"""Windows are run when they have so many tokens, or there are so many windows times heads."""
+"""Windows are run when their tokens reach this number, or windows times heads do."""
 
 
-# Windows in batches, which depend on their shard alone.
+# Windows in batches, which depend only on their shard.
 
 R = TypeVar("R")
 
@@ -63,7 +63,7 @@ def batch_tokens(model: "LoadedModel") -> int:
 
 
 def batches(windows: Sequence[Window], most: int = BATCH) -> Iterator[list[Window]]:
-    """Windows of one length each, at most so many tokens together; the shortest first.
+    """Windows of one length each, with up to `most` tokens together; the shortest first.
 
     So nothing is padded.
     """
@@ -84,10 +84,10 @@ def run_batches(
     failed: Callable[[Window, str], None],
     most: int = BATCH,
 ) -> Iterator[tuple[Sequence[Window], R]]:
-    """Batches of windows, at most so many tokens each, and what their runs give.
+    """Batches of windows, with up to `most` tokens each, and the results of their runs.
 
-    The windows of a batch that cannot be run are run one by one; `failed` is told of a window that
-    cannot be run alone, and why.
+    The windows of a batch that cannot be run are run one by one; `failed` gets a window that
+    cannot be run by itself, and why.
     """
     waiting = [*batches(windows, most)][::-1]
     while waiting:
@@ -137,7 +137,7 @@ class Counter:
         self.skipped: list[Skipped] = []
 
     def add(self, document: CorpusText | Skipped) -> None:
-        """One document; one that the model cannot read is noted."""
+        """Add one document; note one that the model cannot read."""
         if isinstance(document, Skipped):
             self.skipped.append(document)
             return
@@ -222,7 +222,7 @@ class Counter:
     def _keep(
         self, windows: list[Window], values: FloatArray64, largest: FloatArray64, last: int | None
     ) -> None:
-        """Add windows to the record; `last`: a document that goes on, which waits till it ends."""
+        """Add windows to the record; `last`: an unfinished document, which waits till it ends."""
         documents = np.array([window.document for window in windows])
         rows = np.array([rows_of(window.ids, causal=self._model.causal) for window in windows])
         own = DocumentSums(documents, values, rows)
@@ -277,7 +277,7 @@ class DocumentSums:
         )
 
     def behind(self, begun: "DocumentSums | None") -> "DocumentSums":
-        """These, after what was begun."""
+        """The sums of this part, added to those of the parts before it."""
         if begun is None:
             return self
         pairs = zip(vars(begun).values(), vars(self).values(), strict=True)
@@ -289,7 +289,7 @@ class DocumentSums:
 
 
 def rows_of(ids: Sequence[int], *, causal: bool) -> list[float]:
-    """How many rows of a window each of `ROWS` is over; of a document, a distance is by mass."""
+    """The number of rows of a window for each of `ROWS`; of a document, a distance is by mass."""
     from attnviz.models.reducing import FAST_SUMS
 
     tokens = np.array(ids)

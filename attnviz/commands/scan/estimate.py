@@ -1,4 +1,4 @@
-"""About what a scan will take: a few windows that lie all over its corpus are run.
+"""The time and memory of a scan, estimated: a few windows from all over its corpus are run.
 
 shards that are left ─► survey: lengths, pieces of text ─► a trial of the pieces ─► estimate
 """
@@ -45,7 +45,7 @@ LEAST_APART, AWAY = 64, 64
 
 
 ONE_TRIAL = (Trial(()),)
-"""What a watcher is told of, while an estimate is made."""
+"""The trials to report to a watcher while an estimate is made."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Estimated:
     """About what is left of a scan, and what it will take: seconds, bytes of memory and of disk.
 
     `documents`, `windows`, `tokens`: that are not counted yet; `shards`: those that they are in, of
-    `all_shards`; `length`: the most tokens of a window. `workers`: how many there will be.
+    `all_shards`; `length`: the most tokens of a window. `workers`: their future number.
     `memory`: of all workers, while they read the longest texts that are known. `more`: what one
     worker takes beyond it for a text that is as long as it may be, where there may be one.
     """
@@ -145,9 +145,9 @@ def share_kept(windows: float, most: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """What reading a part of the corpus tells of all of it.
+    """An estimate of the whole corpus from a part of it.
 
-    `lengths`: the bytes of each text that was read; `share`: which part of the corpus that is;
+    `lengths`: the bytes of each text that was read; `share`: their share of the corpus;
     `pieces`: of texts, each a window long, at even distances; `longest`: bytes of the longest
     texts, as many as there may be workers.
     """
@@ -158,7 +158,7 @@ class Survey:
     longest: Sequence[int]
 
     def windows_and_tokens(self, tried: Tried) -> tuple[float, float]:
-        """How many windows the corpus has, and how many tokens."""
+        """The number of windows of the corpus, and of tokens."""
         inner = np.array(self.lengths) * tried.inner / max(1, tried.size)
         windows = float(np.maximum(1, np.ceil(inner / tried.step)).sum())
         return windows / self.share, (float(inner.sum()) + windows * tried.ends) / self.share
@@ -167,7 +167,7 @@ class Survey:
 def survey(plan: ScanPlan, shards: Sequence[Shard]) -> Survey:
     """Read shards at even distances, about `READ` bytes of text in all, and fewer behind URLs.
 
-    Of a compressed file that is longer, only the beginning is read.
+    Only the beginning of a longer compressed file is read.
     """
     request = plan.job.request
     sizes = [sum(_text_size(piece, request.split) for piece in shard.pieces) for shard in shards]
@@ -191,7 +191,7 @@ def survey(plan: ScanPlan, shards: Sequence[Shard]) -> Survey:
 def _read(shard: Shard, request: Request, taken: "Spread", others: list[int]) -> bool:
     """Take the texts of a shard, and say whether that came to its end.
 
-    `others`: gets the bytes of those that are no file of their own.
+    `others`: gets the bytes of those without a file of their own.
     """
     left = sys.maxsize if shard.most is None else shard.most
     for piece in shard.pieces:
@@ -233,7 +233,7 @@ class Spread:
         self.lengths, self.pieces = list[int](), list[str]()
 
     def wants(self, size: int) -> bool:
-        """Whether a piece would be taken of the next text, if it has so many bytes."""
+        """Whether a piece would be taken of the next text, if it has `size` bytes."""
         return self._next < self.size + size
 
     def skip(self, size: int) -> None:
@@ -242,7 +242,7 @@ class Spread:
         self.lengths += [size] if size else []
 
     def add(self, text: str) -> None:
-        """The next text."""
+        """Count a text, and sample pieces of it where due."""
         size = len(text.encode())
         while self.wants(size):
             at = max(0, self._next - self.size) * len(text) // size

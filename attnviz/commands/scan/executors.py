@@ -28,10 +28,10 @@ from attnviz.models.placement import Device
 
 @dataclass(frozen=True)
 class HowRun:
-    """How a scan runs, on which no bit of its result depends.
+    """The settings of a scan that change no bit of its result.
 
-    `workers`: how many processes, None: one for each processor; `ray`: a cluster's address,
-    "local" or "auto", None: no cluster; `part`: (I, N) for the I-th of N processes that share the
+    `workers`: the number of processes, None for one on each processor; `ray`: a cluster's address,
+    "local" or "auto", None without one; `part`: (I, N) for the I-th of N processes that share the
     folder; `merge`: every part is counted already; `max_bad`: percent of the documents that may be
     skipped.
     """
@@ -44,7 +44,7 @@ class HowRun:
 
 
 class Executor(ABC):
-    """Workers that do tasks; `workers`: how many there are at most."""
+    """Workers that do tasks; `workers`: the most there are."""
 
     def __init__(self, job: Job, workers: int) -> None:
         self._job, self.workers = job, workers
@@ -197,7 +197,7 @@ def _work(parent: Connection, job: Job, number: int) -> None:
         parent.send(error)
     except (EOFError, BrokenPipeError):  # the parent has gone
         return
-    except Exception:  # a bug, which the parent tells
+    except Exception:  # a bug, which the parent reports
         parent.send(traceback.format_exc())
     finally:
         os._exit(0)  # libraries whose threads still run abort a process that ends by itself
@@ -218,7 +218,7 @@ def _end_with_parent() -> None:
 IN_FLIGHT = 2
 """Tasks that an actor has at a time, so that it need not wait for its next one."""
 TRIES = 3
-"""How often a task is given to an actor that is lost, before the scan ends."""
+"""The number of times that a task is given to an actor that is lost, before the scan ends."""
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,7 @@ class RayWorkers(Executor):
             self._sent[actor.do.remote(task)] = _Sent(actor, task, tries)
 
     def _lose(self, sent: _Sent, waiting: list[tuple[Task, int]], error: Exception) -> None:
-        """An actor was lost: its task is given to another one, and a new one takes its place."""
+        """Replace an actor that was lost, and give its task to another one."""
         self._lost += sent.task is None
         if max(sent.tries, self._lost) >= TRIES:
             raise ModelError(

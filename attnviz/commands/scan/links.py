@@ -59,7 +59,7 @@ class Keeping:
 
     @classmethod
     def of(cls, shards: int, heads: int, length: int, text: float = inf) -> "Keeping":
-        """The same for every worker of a scan, of windows of at most so many tokens.
+        """Make the limits of a scan's workers, for windows up to `length` tokens.
 
         `text`: bytes of text of the largest shard, as no worker holds the links of more than one.
         """
@@ -69,7 +69,7 @@ class Keeping:
 
     @property
     def windows(self) -> int:
-        """Of how many windows a head's links are kept."""
+        """The number of windows whose links are kept for a head."""
         return self.examples * (TOP + DRAWN * PER_BIN) + self.sample * SAMPLE
 
     def most_bytes(self, heads: int, length: int, text: float = inf) -> int:
@@ -80,7 +80,7 @@ class Keeping:
 
 @dataclass(frozen=True)
 class SeenWindow:
-    """A window with the place of its document; `number`: which of its windows it is."""
+    """A window with the place of its document; `number`: its number among the windows."""
 
     path: str
     start: int
@@ -134,7 +134,7 @@ class LinkKeeper(ABC):
 
 
 def packed(links: Mapping[WindowHead, HeadLinks]) -> dict[WindowHead, HeadLinks]:
-    """The same in three arrays that they share, as many small ones leave holes in memory."""
+    """The links in three shared arrays, as many small ones leave holes in memory."""
     arrays = side_by_side(links.values())
     ends = np.cumsum([len(each.weights) for each in links.values()])[:-1]
     parts = zip(*(np.split(array, ends) for array in arrays.values()), strict=True)
@@ -177,7 +177,7 @@ class Shortlist(LinkKeeper):
 
     def begin(self, shard: int) -> None:
         """Begin another shard; what earlier ones have chosen stays the bar."""
-        if shard in self._shards:  # it is counted anew: its windows must not stand there twice
+        if shard in self._shards:  # it is counted anew: its windows must not be there twice
             self._chosen, self._shards = empty_record(self._heads), set()
         self._shards.add(shard)
         self._shard = shard
@@ -251,7 +251,7 @@ def links_file(shard: Shard) -> str:
 
 
 def links_to_bytes(keeper: LinkKeeper, scan: str, shard: int) -> bytes:
-    """What was kept of a shard of a scan."""
+    """Write the links that are kept of a shard as bytes."""
     pairs, links = list(keeper.links), list(keeper.links.values())
     windows = {ordinal: vars(window) for ordinal, window in keeper.windows.items()}
     arrays = {
@@ -292,7 +292,7 @@ def links_of_bytes(
 
 
 def _check(arrays: Mapping[str, Any], windows: Mapping[int, SeenWindow]) -> None:
-    """See that the arrays of a file belong together, and that links lie in their windows.
+    """Check that the arrays of a file belong together, and that links are in their windows.
 
     Raises:
         ValueError: they do not.

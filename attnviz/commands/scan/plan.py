@@ -73,7 +73,7 @@ class TablePart:
 
     @property
     def size(self) -> int:
-        """How many windows are run."""
+        """The number of windows to run."""
         return sum(len(windows) for _, windows in self.chosen)
 
 
@@ -160,7 +160,7 @@ class Job:
     scan: str
     """The digest of the manifest, which a worker must find in the folder; "": it only tries."""
     shards: int = 1
-    """How many the corpus has."""
+    """The number of shards of the corpus."""
     text: float = inf
     """About how many bytes of text the largest of them has."""
     model: "LoadedModel | None" = None
@@ -172,7 +172,7 @@ R = TypeVar("R")
 WHOLE = (1, 1)
 """A scan in one part."""
 GROWN = 3
-"""How many bytes of text a byte of a compressed file or a table becomes, roughly."""
+"""The number of bytes of text for a byte of a compressed file or a table, roughly."""
 MOST_SHARDS = 1 << 16
 """Shards of a corpus, at most, but for files that are never cut."""
 
@@ -307,7 +307,7 @@ def _limited(shards: Sequence[Shard], request: Request, most: int) -> Iterator[S
 # The windows that the records of all shards chose, as tasks.
 
 EXAMPLE_WINDOWS, SAMPLE_HEADS = 128, 256
-"""How many windows make a part of the examples; how many heads one of the tokens."""
+"""The number of windows in a part of the examples, and of heads in a part of the tokens."""
 
 
 def parts_of(total: Record, shards: Sequence[Shard]) -> list[TakeExamples | SampleTokens]:

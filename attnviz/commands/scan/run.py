@@ -40,7 +40,7 @@ ENOUGH = 1000
 
 
 class Watcher:
-    """Is told how a scan goes on; this one keeps it to itself."""
+    """Gets the progress of a scan; this one shows nothing."""
 
     def expect(self, estimate: Estimated) -> None:
         """Tell what the remaining shards will take, before they are counted."""
@@ -126,7 +126,7 @@ def check_bad(
 ) -> None:
     """Name the bad documents of counted shards, and see that they are no more than this percentage.
 
-    `documents`: how many are not bad.
+    `documents`: the number that are not bad.
     """
     lines = (f"{to_json(vars(each))}\n".encode() for each in plan.skipped(shards))
     plan.store.write("skipped.jsonl", lines)

@@ -1,4 +1,4 @@
-"""What a scan says: its progress on a terminal, and what it would take."""
+"""Messages of a scan: its progress on a terminal, and the estimate of a scan."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def estimate_lines(about: Estimated) -> Iterator[str]:
-    """What is left of a scan, and what it would take."""
+    """The rest of a scan, and the time, memory and disk that it takes."""
     if not about.shards:
         yield f"nothing is left to count of {amount(about.all_shards, 'shard')}"
         return
@@ -51,7 +51,7 @@ def _memory(about: Estimated) -> str:
 
 @dataclass
 class Phase:
-    """How far the tasks of one kind are, told by their sizes, as few are alike.
+    """The progress of the tasks of one kind, measured by their sizes, as few are alike.
 
     `tasks`, `size`: of all of them; `done`, `reached`: of those that are done; `before`: what was
     reached when this run began; `tokens`: of this run; `at`: its seconds when the last task ended.
@@ -74,7 +74,7 @@ class Phase:
         return cls(what, len(of), whole, len(of) - len(left), before, before)
 
     def add(self, done: Done, seconds: float) -> None:
-        """A task has ended, so many seconds after this run began."""
+        """Note a task that ended, in seconds after this run began."""
         self.done, self.reached = self.done + 1, self.reached + done.size
         self.tokens, self.at = self.tokens + done.tokens, seconds
 
@@ -86,7 +86,7 @@ class Phase:
         return max(0.0, (self.size - self.reached) / run * self.at - (seconds - self.at))
 
     def said(self, seconds: float) -> list[str]:
-        """What a person wants to know, the most wanted first."""
+        """The facts for a person, the most wanted first."""
         parts, left = list[str](), self.left(seconds)
         if self.reached:
             parts.append(percent(self.reached, max(1, self.size)))
@@ -103,7 +103,7 @@ LEAST_BAR = 8
 
 
 class Watching(Watcher):
-    """Shows on a terminal how a scan goes on."""
+    """Shows the progress of a scan on a terminal."""
 
     def __init__(self, session: Session, bar: "Progress") -> None:
         self._session, self._bar, self._phase = session, bar, Phase()
@@ -150,10 +150,10 @@ class Watching(Watcher):
         """Tell what an interruption leaves."""
         if self._phase.what == "shards":
             counted = f"{self._phase.done:,} of {amount(self._phase.tasks, 'shard')} are counted"
-            self._session.note(f"{counted}; the same command goes on from there")
+            self._session.note(f"{counted}; the same command continues from there")
 
     def _draw(self) -> None:
-        """A bar that moves to and fro until there is a share that it can show."""
+        """Draw a bar that moves to and fro until there is a share that it can show."""
         phase = self._phase
         total = phase.size if phase.reached else None
         self._bar.update(self._task, completed=phase.reached, total=total)

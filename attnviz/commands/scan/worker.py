@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 WINDOWS = 10
-"""How many windows are tried before a scan; of shorter ones, as many as have their tokens."""
+"""The number of windows to try before a scan; more if they are shorter."""
 
 
 class Worker:
@@ -72,7 +72,7 @@ class Worker:
         self._model = job.model or load_model(job.source)
         if self._model.kind not in ("self", "encoder"):
             raise UsageError(
-                f"a scan is of texts, and this attention of {self._model.identity.name} is of two",
+                f"a scan is of texts, but this attention of {self._model.identity.name} is of two",
                 f"give {option('kind', 'encoder')}, or another model",
             )
         identity, chosen = self._model.identity, job.request.heads
@@ -237,7 +237,7 @@ class Worker:
                 windows.append(piece[: int(len(piece) * min(1.0, 0.97 * step / max(1, own)))])
                 inner += own
         windows = windows[:: max(1, inner // (WINDOWS * self._length))]
-        self._counted(windows[:1])  # it has what the first run alone takes
+        self._counted(windows[:1])  # it has what only the first run takes
         at = perf_counter()
         record = self._counted(windows)
         run = perf_counter() - at
@@ -266,7 +266,7 @@ class Worker:
         )
 
     def _counted(self, texts: Sequence[str], keeper: LinkKeeper | None = None) -> Record:
-        """The record of texts that are no documents of the corpus."""
+        """The record of texts that are not documents of the corpus."""
         counter = self._counter(0, keeper)
         for text in texts:
             counter.add(CorpusText("", 0, text))
@@ -303,7 +303,7 @@ class Worker:
                     yield document, window
 
 
-# What the links of chosen windows tell.
+# The statistics of the links of chosen windows.
 
 
 TOKENS = 50
@@ -313,7 +313,7 @@ AT_ONCE = 1 << 16
 
 
 def _between_two(links: HeadLinks) -> NDArray[np.bool_]:
-    """Which links are between two tokens, neither of which is the first of the window."""
+    """The links between two tokens, neither of which is the first of the window."""
     return np.asarray((links.queries > 0) & (links.keys > 0) & (links.queries != links.keys))
 
 

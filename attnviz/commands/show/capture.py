@@ -108,13 +108,13 @@ class AttentionCapture:
 
     @property
     def made(self) -> Row:
-        """How it was made: model, text, versions and options, as JSON carries them."""
+        """The facts of how it was made: model, text, versions and options, as JSON carries them."""
         return made_to_dict([self.record])
 
     def pattern(self, layer: int, head: int) -> FloatArray:
         """The weights of one head, float32 (n_queries, n_keys), read-only.
 
-        Rows sum to 1; to less where a part goes to a sink that is no token (`record.sinks`).
+        Rows sum to 1; to less where a part goes to a sink that is not a token (`record.sinks`).
 
         Raises:
             UsageError: the head was not recorded.
@@ -218,7 +218,7 @@ def capture(
     (5, 5)
 
     Args:
-        text: the text, or a file for a model that reads images alone; or several with as many
+        text: the text, or a file for a model that reads only images; or several with as many
             tokens each, whose mean pattern is recorded, and its standard `errors`.
         model: a name as for `load_model`, or a loaded model.
         scores: record scores, before mask and softmax, in place of weights.
@@ -300,8 +300,8 @@ def from_attention(
         axes: those of each array in another order, a letter for each of layers, batch, heads,
             queries and keys: `"qhk"`, `"bqhk"`, `"hlqk"`.
         index: which one of a batch of several texts.
-        model: what is to stand in titles.
-        causal: whether a query sees only itself and earlier tokens; None: where no weight says
+        model: the name for titles.
+        causal: whether a query attends to itself and earlier tokens; None: where no weight says
             otherwise.
         image: a file, an array (height, width, 3) of bytes, or an image of pillow, which the tokens
             that read `image_token` stand for, row by row.
@@ -309,11 +309,11 @@ def from_attention(
         times: the keys are frames of a sound: how long one is, or seconds (begin, end) of each.
 
     Raises:
-        UsageError: a shape that does not fit, or numbers that are no weights of attention.
+        UsageError: a shape that does not fit, or numbers that are not attention weights.
     """
     layers = arrays.layers_of(attention, axes, index)
     if times is not None and key_tokens is not None:
-        raise UsageError("frames of a sound are no tokens", f"leave {option('key_tokens')} out")
+        raise UsageError("frames of a sound are not tokens", f"leave {option('key_tokens')} out")
     if times is not None:
         spans = arrays.spans_of(times, layers[0][1].shape[2])
         key_tokens = [time_label(begin, end - begin) for begin, end in spans]

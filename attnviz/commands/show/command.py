@@ -97,7 +97,7 @@ class ShowOptions(TypedDict, total=False):
 def viewed_as(view: str | None, options: ShowOptions, *, signed: bool = False) -> OutputRequest:
     """The request of these options, every one of which can be taken.
 
-    `signed`: of what is no weight, up to 1.
+    `signed`: of values other than weights, up to 1.
     """
     for name, value in options.items():
         if name not in ShowOptions.__annotations__:
@@ -129,7 +129,7 @@ def show_of(request: OutputRequest) -> Show:
 
 
 def of_implicit(request: OutputRequest) -> OutputRequest:
-    """The same request to a model that was loaded for its implicit attention."""
+    """The request to a model that was loaded for its implicit attention."""
     return replace(request, transforms=replace(request.transforms, implicit=True))
 
 
@@ -155,7 +155,7 @@ def show(
     <Shown builtin, 5 tokens, mean>
 
     Args:
-        given: a text, or a file for a model that reads images alone; or a capture, which has its
+        given: a text, or a file for a model that reads only images; or a capture, which has its
             run behind it.
         model: a name as for `load_model`, or a loaded model.
         options: those of `ShowOptions`.
@@ -334,7 +334,7 @@ def _of_text(
 
 
 def _keeping(show: Show, kept: Choice | None) -> Show:
-    """The same of the heads that were picked on an earlier line."""
+    """The settings with the heads that were picked on an earlier line."""
     if kept is None:
         return show
     return replace(show, heads=HeadOptions(heads=",".join(map(str, kept.heads))), kept=kept)

@@ -1,4 +1,4 @@
-"""What is told of images: the share of attention on them, and what adds to a cosine (CLIP)."""
+"""Results on images: the share of attention on them, and the additions to a cosine (CLIP)."""
 
 from dataclasses import replace
 
@@ -54,7 +54,7 @@ def added_up(exhibit: Exhibit, choice: Choice) -> Exhibit:
 
 
 def on_images(captured: Capture, exhibit: Exhibit, show: Show) -> ImageShare | None:
-    """How much of the rows shown, or without --query of all behind an image, is on images.
+    """The share of the rows shown, or without --query of all after an image, that is on images.
 
     `captured` is as the exhibit before its transforms: its image tokens are apart.
     """

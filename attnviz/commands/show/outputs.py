@@ -32,7 +32,7 @@ class Needs:
     `links`: how many of the strongest of each row. `cells`: the most blocks a side, from the heads
     and the number of (queries, keys). `norms`: also the norms of the values. `one_query`: exactly
     one row is shown. `page`: a browser has to open it. `text`: all rows of text are needed, too;
-    `mean_patches`: one row for patches of an image alone; `choice`: also what a head is chosen by.
+    `mean_patches`: one row for patches of only an image; `choice`: also what a head is chosen by.
     """
 
     links: int | None = None
@@ -158,7 +158,7 @@ class Output:
         return Show(heads, transforms, filters, needs, legible=legible, bins=bins)
 
     def load(self) -> Callable[..., Any]:
-        """The function that makes it; imported only now, as pictures take a second to."""
+        """Load the function that makes it; imported only now, as pictures take a second to."""
         module, _, name = self.make.partition(":")
         return getattr(import_module(module), name)  # type: ignore[no-any-return]
 
@@ -314,11 +314,11 @@ OUTPUTS: tuple[Output, ...] = (
         refuses=_NO_CHOICE,
     ),
 )
-"""The table. Without a named view, the first row of a format stands for it."""
+"""The table. Without a named view, the first row of a format is used."""
 
 
 def over_images(request: OutputRequest) -> OutputRequest:
-    """The request of a text with images, of which a picture shows the image unless told not to."""
+    """The request of a text with images, of which a picture shows the image by default."""
     asked, view = request.transforms, request.look.view
     drawn = ("txt", *PICTURES) if asked.relative is not None else PICTURES
     if view or request.format not in drawn or any(getattr(asked, name) for name in MEASURED):
@@ -327,7 +327,7 @@ def over_images(request: OutputRequest) -> OutputRequest:
 
 
 def choose_output(request: OutputRequest, *, signed: str = "") -> Output:
-    """The row for a request, every option of which has a meaning there.
+    """Choose the row for a request, every option of which has a meaning there.
 
     `signed`: what values are called that may have a sign, such as scores; then a heatmap stands in
     for a view of weights that nobody named.

@@ -60,7 +60,7 @@ _PARTS = "state weights overview lines text answer exports page".split()
 
 
 def _scripts(seen: PageImages | None) -> tuple[str, ...]:
-    """The scripts of a page; with images, those that lie over them before what starts it."""
+    """The scripts of a page; with images, those of their overlays before the one that starts it."""
     *parts, page = (f"{FOLDER}/{name}.js" for name in _PARTS)
     return (f"{COMMON}.js", *MAP, *parts, *(("draw/page/image.js",) if seen else ()), page)
 
@@ -69,10 +69,10 @@ def _scripts(seen: PageImages | None) -> tuple[str, ...]:
 class Start:
     """The state in which a page opens: a head (None: the first of the exhibit), and its view.
 
-    `sink`: without the keys on which heads rest. `unit`: what tokens are merged to (None: nothing);
+    `sink`: without the keys on which heads rest. `unit`: what tokens are merged to (None: kept);
     `query`: the position that is pinned among these, of several up to `after`. Links under `least`
     are hidden.
-    `choice`: why the head is shown, where a rule picked it; `finding`: what it does on the text.
+    `choice`: the rule that picked the head, if any; `finding`: its behaviour on the text.
     """
 
     head: Head | None = None
@@ -87,9 +87,9 @@ class Start:
 
 @dataclass(frozen=True)
 class Lead:
-    """What another command puts on the page before the heads: markup, style, script and facts.
+    """The part of a page that another command puts before the heads.
 
-    `heading`: what stands over the heads then, as markup; `pointed`: what may be pointed at.
+    `heading`: the markup above the heads; `pointed`: the elements that respond to the mouse.
     """
 
     markup: str = ""
@@ -256,7 +256,7 @@ def _side(capture: Capture, side: int) -> Mapping[str, object]:
     """The tokens of the queries (0) or keys (1): labels, their places in their text, their words.
 
     `shown`: the part of the text that is shown. An answer's text is the prompt with the answer
-    behind it, of which the last token is no key.
+    behind it, whose last token is not a key.
     """
     tokens, text = (capture.query_tokens, capture.key_tokens)[side], capture.texts[side]
     begin, end, units = 0, len(text), _units(text)
@@ -325,8 +325,8 @@ def check_page(captured: Capture, heads: int) -> None:
     weights = heads * int(captured.allowed_count().sum())
     if weights > MOST_WEIGHTS:
         raise InputError(
-            f"a page of {amount(heads, 'head')} would hold {weights:,} weights, and a browser "
-            f"should not be given more than {MOST_WEIGHTS:,}",
+            f"a page of {amount(heads, 'head')} would hold {weights:,} weights, over the "
+            f"limit for a browser of {MOST_WEIGHTS:,}",
             f"choose fewer heads with {option('heads')}, or a part of the text",
         )
 
@@ -339,7 +339,7 @@ def page_of(
 ) -> Iterator[str]:
     """The page of an exhibit of whole patterns, piece by piece, after what leads to it.
 
-    Without `start`, it opens with the head and the word that tell most about the text. `seen`: the
+    Without `start`, it opens with the head and the word that show most about the text. `seen`: the
     images, each of which is one token of the exhibit.
 
     Raises:
@@ -348,14 +348,14 @@ def page_of(
     captured = with_rests(exhibit.capture)
     if exhibit.value_name != "weight":
         raise UsageError(
-            f"a page shows weights, and this capture holds {captured.values}",
+            f"a page shows weights, but this capture holds {captured.values}",
             f"use {option('view', 'heatmap')}, or capture the text again",
         )
     check_page(captured, len(exhibit.maps))
     lead = lead or {"image": OF_IMAGE, "sound": OF_SOUND, "text": Lead()}[what_of(captured)]
     plain, metrics = exhibit.origin or captured, dict[Head, HeadMetrics]()
     if not plain.transforms:  # a capture that was saved changed has no metrics of its own
-        with suppress(AttnvizError):  # too short a text to tell anything
+        with suppress(AttnvizError):  # too short a text to show anything
             heads = score_capture(plain, HeadOptions(everything=True)).heads
             metrics = {each.head: each for each in heads}
     exhibit = replace(exhibit, capture=captured)
@@ -374,8 +374,8 @@ def start_of(
 ) -> Start:
     """The state in which a page opens, by the options.
 
-    The head is the one that tells most about the text as the model computed it, whatever is
-    merged or left out. The word is the one that was named, or the one that tells most.
+    The head is the one that shows most about the text as the model computed it, whatever is
+    merged or left out. The word is the one that was named, or the one that shows most.
 
     Args:
         exhibit: whole patterns.
@@ -405,7 +405,7 @@ def start_of(
 
 
 def _telling_start(exhibit: Exhibit) -> Start:
-    """The head that tells most about the text, what it does there, and a word that shows it."""
+    """The head that shows most about the text, its behaviour there, and a word that shows it."""
     if not exhibit.maps or exhibit.capture.signed:
         return Start()
     choice = start_choice(exhibit.origin or exhibit.capture)

@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 
 
 GATED: tuple[Field[Any], ...] = (
-    Field("gate", float, "What a gate behind the softmax lets through there.", optional=True),
-    Field("passed", float, "The share of the length of what is written.", optional=True),
+    Field("gate", float, "The share that a gate after softmax lets through there.", optional=True),
+    Field("passed", float, "The share of the length that passes.", optional=True),
 )
 
 
@@ -161,8 +161,8 @@ def _rows_of(
 ) -> str:
     """One row per link: where it is, its query, its key, its weight, and the tokens' exact texts.
 
-    What stands beside a weight is made once for each token and not for each link, so that a
-    million rows take about a second. `beside`: what stands beside the weights of a query.
+    The fields beside a weight are made once for each token and not for each link, so that a
+    million rows take about a second. `beside`: the fields beside the weights of a query.
     """
     json = form == "jsonl"
     gap = ", " if json else SEPARATORS[form]
@@ -231,7 +231,7 @@ def _placed_columns(capture: Capture, key: NDArray[Any]) -> dict[str, NDArray[An
 
 
 def _gate_columns(exhibit: Exhibit, links: Sequence[Links]) -> dict[str, NDArray[Any]]:
-    """What gates let through beside each link; nothing without a gate."""
+    """The share that gates let through beside each link; nothing without a gate."""
     gates = exhibit.gates
     if gates is None:
         return {}
@@ -245,7 +245,7 @@ def _gate_columns(exhibit: Exhibit, links: Sequence[Links]) -> dict[str, NDArray
 
 
 def _places(values: tuple[int | str, ...]) -> NDArray[Any]:
-    """Numbers as numbers; where a reduction stands among them, objects."""
+    """Numbers as numbers; where a reduction is among them, objects."""
     whole = all(isinstance(value, int) for value in values)
     return np.array(values, dtype=np.int64 if whole else object)
 
@@ -268,7 +268,7 @@ FOUND = Fields[FoundLink](
 )
 TENDENCY = Fields[Tendency](
     "TendencyObject",
-    "What most rows of a head do.",
+    "The behaviour of most rows of a head.",
     (
         Field("kind", str, "", lambda tendency: tendency.habit),
         Field("rows", int),
@@ -278,7 +278,7 @@ TENDENCY = Fields[Tendency](
 )
 FINDING = Fields[Finding](
     "FindingObject",
-    "What the head that was picked does here.",
+    "The behaviour here of the head that was picked.",
     (
         Field("behaviour", str | None),
         Field("links", list_of(FOUND)),
@@ -378,8 +378,8 @@ SHOWN = Fields[Exhibit](
         Field(
             "gates",
             list[list[list[float]]],
-            "gates[0][h][i]: what a gate behind the softmax lets through at queries[i]; gates[1]: "
-            "the share of the length of what is written that passes.",
+            "gates[0][h][i]: the share that a gate after the softmax lets through at queries[i]; "
+            "gates[1]: the share of the written vector's length that passes.",
             lambda shown: ABSENT if shown.gates is None else shown.gates.tolist(),
             optional=True,
         ),
@@ -413,7 +413,7 @@ JSON = JsonOutput((LINKS, SCORES, CONTRIBUTIONS, IMPLICIT, ERRORS), (SHOW,), row
 def json_chunks(exhibit: Exhibit, request: "OutputRequest") -> Iterator[str]:
     """An exhibit as one JSON object, some rows at a time, ended by a newline.
 
-    With a line number the object stands on one line of its own; without it, it is spread over lines
+    With a line number the object is on one line of its own; without it, it is spread over lines
     for a person to read.
     """
     line = request.line

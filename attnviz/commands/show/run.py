@@ -205,7 +205,7 @@ def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:
     """The query rows that have to be recorded; None for all.
 
     Merged tokens have other positions, a layer's rollout takes every row of the one before, and
-    rests are told by all rows.
+    rests are found from all rows.
     """
     some = show.needs.one_query or show.filters.queries
     asked = show.transforms
@@ -228,7 +228,7 @@ def _with_norms(prepared: Prepared, captured: Capture, show: Show) -> Capture:
 
 
 def _sets_rests_apart(captured: Capture, show: Show) -> bool:
-    """Whether a table tells where each head rests: of a model whose heads have no names."""
+    """Whether a table shows where each head rests: of a model whose heads have no names."""
     values = show.transforms.scores or show.transforms.contribution
     return show.needs.links is not None and not (captured.named_heads or values)
 
@@ -280,7 +280,7 @@ def make(exhibit: Exhibit, request: OutputRequest) -> tuple[Iterable[Piece], Seq
 
 
 def beside_images(request: OutputRequest, exhibit: Exhibit) -> OutputRequest:
-    """The same as a heatmap, where no patch of an image is among the keys."""
+    """The request as a heatmap if no patch of an image is among the keys."""
     if request.transforms.relative is not None or not exhibit.beside:
         return request
     return replace(request, look=replace(request.look, view=None))
@@ -325,7 +325,7 @@ class Shown:
 
     @property
     def made(self) -> Row:
-        """How it was made: model, text, versions and options, as JSON carries them."""
+        """The facts of how it was made: model, text, versions and options, as JSON carries them."""
         return made_to_dict([self.record.capture])
 
     def to_columns(self) -> dict[str, ColumnArray]:

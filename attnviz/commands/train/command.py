@@ -94,7 +94,7 @@ def train(
 def _found(
     output: Path, files: Sequence[Path], outcome: TrainingOutcome, heads: str
 ) -> Iterator[Text]:
-    """The losses, the heads that formed, and the line that goes on where the loss did not rise."""
+    """The losses, the heads that formed, and the command to continue if the loss did not rise."""
     yield Text(f"{output}: held-out loss {outcome.held_out:.3f} bits per byte", style="bold")
     yield Text(f"an interpolated trigram model over the same tokens: {outcome.trigram:.3f}")
     yield Text(last_losses(outcome.points))
@@ -108,7 +108,7 @@ def _found(
 
 
 def _train(session: Session, training: "OwnTraining", files: Sequence[str]) -> TrainingOutcome:
-    """With a line for each held-out loss; an interruption is told with what it leaves."""
+    """With a line for each held-out loss; an interruption is noted with the files it leaves."""
     from attnviz.commands.train import own
     from attnviz.commands.train.loop import STEPS
 
@@ -137,7 +137,7 @@ def _train(session: Session, training: "OwnTraining", files: Sequence[str]) -> T
 
 
 class Pace:
-    """How fast the steps of a training come, by the clock."""
+    """The pace of the steps of a training, by the clock."""
 
     SURE = 2.0  # seconds after which it is known
 

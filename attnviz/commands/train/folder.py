@@ -64,7 +64,7 @@ class OwnText:
 
     @property
     def predicted(self) -> int:
-        """How many held-out tokens the losses are over."""
+        """The number of held-out tokens that the losses are over."""
         return len(self.held_out) - 2
 
 
@@ -136,7 +136,7 @@ def check_folder(folder: Path, *, resume: bool) -> None:
     another = f"choose another folder with {option('output')}"
     if begun and (folder / CARD).is_file() and not (folder / STATE).is_file():
         raise UsageError(
-            f"the training in {shown} has lost its {STATE}, and cannot be taken further", another
+            f"the training in {shown} has lost its {STATE}, so it cannot be continued", another
         )
     if resume and not begun:
         hint = f"leave {option('resume')} out to begin one"
@@ -199,7 +199,7 @@ class OwnTraining:
             save_checkpoint(Path(beside), model, self.text.tokenizer)
             for name in (TOKENIZER, CONFIG, WEIGHTS):
                 if name == WEIGHTS or not (folder / name).is_file():
-                    (Path(beside) / name).chmod(0o644)  # safetensors writes for the owner alone
+                    (Path(beside) / name).chmod(0o644)  # safetensors writes only for the owner
                     os.replace(Path(beside) / name, folder / name)
         self.note(points)
 
@@ -227,7 +227,7 @@ class OwnTraining:
         ):
             partial = Path(beside) / target.name
             save_checkpoint(partial, model, self.text.tokenizer)
-            (partial / WEIGHTS).chmod(0o644)  # safetensors writes for the owner alone
+            (partial / WEIGHTS).chmod(0o644)  # safetensors writes only for the owner
             self._write_card(partial, about, loss)
             partial.rename(target)
 
@@ -246,7 +246,7 @@ class OwnTraining:
             return f"interrupted before the first step; nothing was trained yet in {folder}"
         resume, points = option("resume"), points_of(folder)
         if not points:
-            return f"interrupted at step {step}, before any loss was measured; {resume} goes on"
+            return f"interrupted at step {step}, before any loss was measured; {resume} continues"
         best = min(points, key=lambda point: point.held_out)
         at, last, loss = best.progress.step, points[-1].progress.step, best.held_out
         about = (
@@ -255,7 +255,7 @@ class OwnTraining:
         with self.writing():
             self._write_card(folder, about, loss)
         kept = f"{folder} keeps the model of step {at}, held-out loss {loss:.3f} bits per byte"
-        return f"interrupted at step {step}; {kept}; {resume} goes on from step {last}"
+        return f"interrupted at step {step}; {kept}; {resume} continues from step {last}"
 
     def _write_card(
         self,

@@ -305,7 +305,7 @@ def partial_file(path: Path) -> Iterator[Path]:
 
 
 def read_state(path: Path | None, recipe: Recipe) -> dict[str, Any] | None:
-    """The state to resume from, if there is one.
+    """Read the state to resume from, if there is one.
 
     Raises:
         ValueError: it was made by another recipe, but for the number of steps.
@@ -319,7 +319,7 @@ def read_state(path: Path | None, recipe: Recipe) -> dict[str, Any] | None:
 
 
 def fresh_model(config: GPTConfig, seed: int) -> GPT:
-    """A model with random weights that depend on the seed alone."""
+    """A model with random weights that depend only on the seed."""
     torch.manual_seed(seed)
     return GPT(config)
 

@@ -133,7 +133,7 @@ class FormedHead:
 BROAD = "broad"
 """The role of a head that attends to everything alike, as one without training does."""
 LAST = 3
-"""How many of the last losses to tell."""
+"""The number of last losses to report."""
 
 
 def best_of(points: Sequence[Point]) -> Point:
@@ -161,7 +161,7 @@ def last_losses(points: Sequence[Point]) -> str:
 
 
 def formed_at(points: Sequence[Point], head: FormedHead) -> int | None:
-    """The step of the first kept weights from which on a head had its role; None: not noted."""
+    """The step of the first kept weights from which on a head had its role; None if not noted."""
     kept, step = points[: points.index(best_of(points)) + 1], None
     for point in reversed([each for each in kept if each.roles]):
         if (str(head.head), head.role) not in point.roles:
@@ -211,7 +211,7 @@ def check_plan(plan: Plan) -> None:
     needed, room = 2 * (4 * weights + batch), int(SHARE * free_bytes())
     if needed > room:
         raise UsageError(
-            f"this training needs about {written(needed)} of memory, and {written(room)} are free",
+            f"this training needs about {written(needed)} of memory, but {written(room)} are free",
             f"choose a smaller model, or a smaller {option('batch')}",
         )
 

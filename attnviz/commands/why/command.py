@@ -61,7 +61,7 @@ GroupBy: TypeAlias = Annotated[
     question_option(
         "--group",
         help="Sum up the parts by head and MLP, also by the token that they are from (part), by "
-        "layer, or by that token alone (source).",
+        "layer, or only by that token (source).",
     ),
 ]
 Depth: TypeAlias = Annotated[
@@ -96,11 +96,11 @@ InsteadWrites: TypeAlias = Annotated[
 # text ─► tokens ─► one run, held fixed ─► contrast ─► sums over the parts of the model ─► record
 
 MOVED = 5
-"""How many tokens to list that a head raises, and how many that it lowers."""
+"""The number of tokens to list that a head raises, and of those that it lowers."""
 WRONG = 1e-3
 """The error of a sum, as a share of its terms, that rounding does not explain."""
 BRANCHES = 3
-"""How many of its strongest parts a part of the tree is made of."""
+"""The number of the strongest parts that a part of the tree is made of."""
 SIDES: tuple[Side, ...] = ("query", "key")
 
 
@@ -110,8 +110,8 @@ class WhyQuestion:
 
     Without `head`, the one that `show` would pick; without `query`, the first one in that head's
     headline, or the last word; without `key`, the strongest one; without `versus`, the mean of the
-    row's scores by its own weights. `group`: how parts are summed up. `top`: how many parts to
-    list. `depth`: how many heads a tree follows back, one behind the other; None: no tree. `check`:
+    row's scores by its own weights. `group`: how parts are summed up. `top`: the number of
+    parts to list. `depth`: the number of heads in a row that a tree follows back. `check`:
     also take the strongest part of each side away, and compute anew. `roles`, `segments`: what
     tokens are among those of other texts.
     """
@@ -170,7 +170,7 @@ def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: Tex
 
 
 def _error_of(model: "LoadedModel", sides: Iterable[Shares]) -> float:
-    """How far the parts are from adding up to the scores; refused where that is too far."""
+    """The distance of the parts' sum from the scores; refused where that is too far."""
     if (error := max(side.error for side in sides)) > WRONG:
         raise ModelError(
             f"the parts of {model.identity.architecture} do not add up to its scores",
@@ -218,7 +218,7 @@ def _keys(
     versus = None if other is None else one_key(tokens, other, "versus", row.weights)
     if int(row.seen.sum()) == 1 and row.sink is None:
         raise InputError(
-            f"“{tokens[query].label}” (token {query}) sees one key alone, so there is nothing to "
+            f"“{tokens[query].label}” (token {query}) attends to only one key: there is nothing to "
             "contrast",
             "ask about a later query, or give a longer text",
         )
@@ -241,10 +241,10 @@ def _keys(
 
 
 def _roles_apart(call: Arguments) -> None:
-    """See that roles are told apart only where tokens are."""
+    """Check that roles are distinguished only where tokens are."""
     if call.any_of("roles segments") and call["group"] == "layer":
         raise IdleOption(
-            f"{option('group', 'layer')} has no tokens to tell apart",
+            f"{option('group', 'layer')} has no tokens to distinguish",
             f"leave {option('roles')} and {option('segments')} out",
         )
 
@@ -278,7 +278,7 @@ def why(
     >>> bool(abs(found.record.query_shares.values.sum() - found.record.contrast) < 1e-4)
     True
 
-    Of several texts, the query and the key are one for all of them, or one for each.
+    For several texts, the query and the key are one for all of them, or one for each.
 
     Args:
         text: a text; or several, each of which is asked about, and then their mean.

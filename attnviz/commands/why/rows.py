@@ -44,7 +44,7 @@ from attnviz.records.why import (
 
 
 def part_fields(of: Callable[[Any], Part | None], prefix: str = "") -> tuple[Field[Any], ...]:
-    """The kind of a part; null where it stands for all others."""
+    """The kind of a part; null where it is all others."""
     source = "The position of the token that it is from."
     null = PartKind | None if prefix else PartKind
     return (
@@ -102,7 +102,7 @@ def _side(side: Side) -> tuple[Field[Any], ...]:
 
 PAIR = Fields[Term](
     "PairRow",
-    "A part at the query, a part at the key, and what their product adds to the contrast.",
+    "A part at the query, a part at the key, and the addition of both to the contrast.",
     (
         LINE_OR_MEAN,
         model_name(at("model")),
@@ -114,17 +114,17 @@ PAIR = Fields[Term](
         Field("versus", int | None, "The position of the key that it is contrasted with."),
         *_side("query"),
         *_side("key"),
-        Field("value", float, "What the two add to the contrast.", at("value.mean")),
+        Field("value", float, "The addition of the two to the contrast.", at("value.mean")),
         Field(
             "query_role",
             str | None,
-            "Of the tokens that the part at the query is from, where wanted.",
+            "The role of the tokens that the part at the query is from, where wanted.",
             lambda row: row.role(row.query_part),
         ),
         Field(
             "key_role",
             str | None,
-            "Of those that the part at the key is from.",
+            "The role of those that the part at the key is from.",
             lambda row: row.role(row.key_part),
         ),
         mean_error(at("value.error")),
@@ -143,7 +143,7 @@ class ReaderRow:
 
 READER = Fields[ReaderRow](
     "ReaderRow",
-    "A way in which a later head reads what a head wrote.",
+    "A way in which a later head reads a head's addition.",
     (
         model_name(at("write.model.name")),
         *head_fields(at("write.head")),
@@ -155,24 +155,24 @@ READER = Fields[ReaderRow](
         Field("query_token", str, "", lambda row: row.labels[row.reader.query]),
         Field("key", int, "The position of its key.", at("reader.key")),
         Field("key_token", str, "", lambda row: row.labels[row.reader.key]),
-        Field("value", float, "What the addition changes there.", at("reader.value")),
+        Field("value", float, "The change there by the addition.", at("reader.value")),
         Field("total", float, "The whole that it is a part of.", at("reader.total")),
     ),
 )
 PART = Fields[Part]("PartObject", "A part of the model.", part_fields(lambda part: part))
 SHARE = Fields[tuple[Part, float]](
     "PartShare",
-    "A part, and what it adds.",
+    "A part, and its addition.",
     (*part_fields(at("0")), Field("value", float, "", at("1"))),
 )
 PAIR_OBJECT = Fields[Pair](
     "PairObject",
-    "A part at the query and a part at the key; null stands for all others.",
+    "A part at the query and a part at the key; null means all others.",
     (Field("query", (PART, NoneType)), Field("key", (PART, NoneType)), Field("value", float)),
 )
 NODE: Fields[Node] = Fields(
     "NodeObject",
-    "A part, and what it is made of.",
+    "A part, and the parts that it is made of.",
     (
         Field("part", (PART, NoneType)),
         Field("value", float),
@@ -246,7 +246,7 @@ MOVED = Fields[tuple[str, Moved]](
 )
 READER_OBJECT = Fields[Reader](
     "ReaderObject",
-    "A later head that reads what was written.",
+    "A later head that reads the head's addition.",
     (
         Field("layer", int, LAYER, lambda reader: ABSENT),  # the schema names it first
         Field("head", int, HEAD, at("head.head")),

@@ -57,7 +57,7 @@ def side_title(why: Why, side: Side, names: Sequence[str]) -> str:
 
 
 KEPT = (
-    "taken away from what this head reads on that side alone: the other side, and what earlier "
+    "taken away only from what this head reads on that side: the other side, and what earlier "
     "parts made of it, stay as they were"
 )
 """The parts of a run that a removal leaves as they were."""
@@ -71,7 +71,7 @@ def removed(why: Why, removal: Removal, names: Sequence[str]) -> str:
         f"sum, {removal.fixed:+.3f} computed with norms held fixed"
     )
     if removal.free is None or removal.weight is None:
-        return f"{effect}; no norm stands before this head's attention that could be recomputed"
+        return f"{effect}; no norm before this head's attention could be recomputed"
     return (
         f"{effect}, {removal.free:+.3f} with norms recomputed (weight "
         f"{why.row.weights[why.key]:.2f} to {removal.weight:.2f})"
@@ -86,7 +86,7 @@ READ_BY = {"query": "its query", "key": "its keys", "value": "its values"}
 
 
 def render(why: Why, display: Display, top: int) -> Iterator[RenderableType]:
-    """The contrast, its parts on both sides, the strongest pairs, the trees and the removals."""
+    """Render the contrast, its parts on both sides, the strongest pairs, the trees and removals."""
 
     def bold(sentence: str) -> list[Text]:
         return folded(Text(sentence, "bold"), display.width)
@@ -126,7 +126,7 @@ def render(why: Why, display: Display, top: int) -> Iterator[RenderableType]:
 
 
 def render_mean(mean: WhyMean, display: Display, top: int) -> Iterator[RenderableType]:
-    """The mean contrast, and its parts on both sides."""
+    """Render the mean contrast, and its parts on both sides."""
     for line in (found_in_mean(mean), summed_in_mean(mean)):
         yield from folded(Text(_letters(line, display), "bold"), display.width)
     yield from folded(Text(chosen_in_mean(mean), "dim"), display.width)
@@ -164,7 +164,7 @@ def _tree(
 
 
 def render_write(write: Write, display: Display) -> Iterator[RenderableType]:
-    """What a head takes from each token, the tokens that it raises and lowers, and its readers."""
+    """Render a head's addition from each token, the tokens it moves, and its readers."""
     names = [fenced(name) for name in names_of(write.tokens, unicode=display.unicode)]
     about = _letters(about_write(write, names), display)
     yield from folded(Text(about, "bold"), display.width)
@@ -226,7 +226,7 @@ LEGEND = (
 
 
 def draw(why: Why, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:
-    """The tree where there is one, else the table of terms."""
+    """Draw the tree where there is one, else the table of terms."""
     names = names_of(why.tokens)
     title, about = asked_why(why, names), caption(why.capture)
     with sheet([title, about, *names], dpi=dpi, cmap=cmap) as (figure, fonts):
@@ -260,7 +260,7 @@ def _table(figure: "Figure", why: Why, names: Sequence[str], cmap: str) -> "Axes
 class Edge:
     """A line of the circuit from (token, layer) to (token, layer), and its label.
 
-    `at`: where on the line the label stands. `weight`: it is a weight of the head itself, and no
+    `at`: the place of the label on the line. `weight`: it is a weight of the head itself, and no
     part of the contrast.
     """
 

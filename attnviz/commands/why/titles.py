@@ -1,4 +1,4 @@
-"""What was found, in a sentence: of the terminal, and the title of a picture."""
+"""Findings in a sentence: for the terminal, and for the title of a picture."""
 
 from collections.abc import Sequence
 
@@ -95,7 +95,7 @@ def _led(lead: Lead, why: Why, made: str) -> str:
 
 
 def _made(part: Part, names: Sequence[str], of: str, to: str) -> str:
-    """What a part stands for: what an MLP made `of` tokens, what a head brought `to` tokens."""
+    """The description of a part: an MLP's output at `of` tokens, or a head's at `to` tokens."""
     match part.kind:
         case "mlp":
             return f"what the MLP of layer {part.layer} made of {of}"
@@ -138,7 +138,7 @@ def difference(why: Why, names: Sequence[str]) -> str:
 
 
 def identity(why: Why) -> str:
-    """The same difference by the weights alone, which checks it."""
+    """A sentence on the difference by the weights, which checks it."""
     row = why.row
     if why.versus is None:
         log = float(np.log(row.weights[why.key]))

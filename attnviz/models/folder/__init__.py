@@ -1,1 +1,1 @@
-"""What is read from a model's folder, checked before anything is built from it."""
+"""Readers of a model's folder; all is checked before anything is built from it."""

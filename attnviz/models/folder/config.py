@@ -44,8 +44,8 @@ class ModelSizes:
 
     `heads_per_layer`: those of `kind`, one of an encoder-decoder's three attentions.
     `context`: the largest number of tokens that the model takes. `bos_id`: its beginning token.
-    `implicit`: its Mamba-2 layers are asked for, whose heads are seen at work. `reads`: what it
-    reads alone.
+    `implicit`: its Mamba-2 layers are asked for, whose heads are seen at work. `reads`: its
+    only input.
     """
 
     architecture: str
@@ -75,7 +75,7 @@ def _of_pair(kind: Kind | ShownKind | None) -> Kind:
 
 
 def check_kind(kind: Kind | ShownKind | None) -> None:
-    """Check the kind of attention of a model that is no encoder-decoder, and has no Mamba-2."""
+    """Check the kind of attention of a model that is not an encoder-decoder, without Mamba-2."""
     if kind == "implicit":
         raise lacks_mamba2()
     if kind not in (None, "self"):
@@ -86,20 +86,20 @@ def check_kind(kind: Kind | ShownKind | None) -> None:
 
 
 SHOWN_SO = f"show it with {option('kind', 'implicit')}"
-"""What to do with a model whose only attention is implicit."""
+"""The advice for a model whose only attention is implicit."""
 
 
 def lacks_mamba2() -> UsageError:
     """The error for a model without implicit attention."""
     return UsageError(
-        f"{option('kind', 'implicit')} is for models with Mamba-2 layers, and this model has none "
+        f"{option('kind', 'implicit')} is for models with Mamba-2 layers, but this model has none "
         "that attnviz knows",
         "leave it out",
     )
 
 
 SIZES = {"vocab_size": 50257, "n_positions": 1024, "n_embd": 768, "n_layer": 12, "n_head": 12}
-"""Those of the first GPT-2, which old files leave out."""
+"""The sizes of the first GPT-2, which old files leave out."""
 # The settings that gpt.py computes; it must not run a folder with any other.
 COMPUTED: Mapping[str, tuple[Any, ...]] = {
     "activation_function": ("gelu_new", "gelu_pytorch_tanh"),
@@ -130,7 +130,7 @@ class GPTConfig:
 
     @property
     def parameters(self) -> int:
-        """How many numbers the model has, counted without building it."""
+        """The number of the model's parameters, counted without building it."""
         d, mlp = self.n_embd, self.d_mlp
         layer = 4 * d * d + 2 * d * mlp + 9 * d + mlp
         return (self.vocab_size + self.n_positions + 2) * d + self.n_layer * layer
@@ -242,7 +242,7 @@ def check_computable(config: FolderConfig, folder: Path) -> None:
 
 def _wrong(folder: Path, name: str, value: object, wanted: str) -> ModelError:
     return ModelError(
-        f"in {str(folder / CONFIG)!r} {name} is {value!r}, and must be {wanted}",
+        f"in {str(folder / CONFIG)!r} {name} is {value!r}, but must be {wanted}",
         "use the config.json that the model was saved with",
     )
 
@@ -365,7 +365,7 @@ def sizes_of(folder: Path, kind: Kind | ShownKind | None = None) -> ModelSizes:
 
 
 HEADS, LAYERS = ("num_attention_heads", "num_heads"), ("num_hidden_layers", "depth")
-"""Their names in configurations; some vision sides have the later ones (Qwen-VL)."""
+"""The names of sizes in configurations; some vision sides have the later ones (Qwen-VL)."""
 
 
 def _first_of(config: Any, names: Sequence[str]) -> Any:
@@ -456,7 +456,7 @@ MODEL_CARD = Fields[ModelCard](
 
 
 def read_card(folder: Path, name: str, heads_per_layer: Sequence[int] | None) -> ModelCard:
-    """The card of a model folder; an empty one where the folder has no card of this program.
+    """Read the card of a model folder; an empty one where the folder has no card of this program.
 
     `heads_per_layer`: None for another attention of the model than that whose heads it names.
     """

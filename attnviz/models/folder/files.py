@@ -38,7 +38,7 @@ MOST_AXES, LARGEST_SIZE = 64, (1 << 63) - 1
 """The most axes of a tensor and its longest one, as in PyTorch."""
 DEEPEST = 64
 QUOTED, REASON = 80, 200
-"""How much of a foreign text a message quotes, and of a library's reason, in characters."""
+"""The most characters of a foreign text that a message quotes, and of a library's reason."""
 
 ITEM_BYTES: Mapping[str, float] = {
     **dict.fromkeys(("F64", "I64", "U64", "C64"), 8),
@@ -62,7 +62,7 @@ _LIMITS = {
 LIMITS = {name: most for most, names in _LIMITS.items() for name in names.split()}
 """The largest value of a setting that makes a model large, or slow to build.
 
-Of a GPT-Neo's `attention_types` [[["global", "local"], 12]] is 24 layers.
+A GPT-Neo's `attention_types` [[["global", "local"], 12]] counts as 24 layers.
 """
 COUNTS = "layers|groups?(?:_num)?|heads|blocks|networks|functions|experts|stages|hashes"
 PARTS = re.compile(rf"(?:{COUNTS})$")
@@ -70,11 +70,11 @@ MOST = 1_000
 """The largest number of any other setting that counts parts of a model by its name."""
 EPSILON = re.compile(r"(?:^|_)(?:eps|epsilon)$")
 ROOM = 1 << 20
-"""How many more numbers a model may have than twice those of its files: what is not saved."""
+"""The number of parameters that a model may have beyond twice those of its files: unsaved ones."""
 
 
 def read_object(path: Path, *, most: int = MOST_ITEMS) -> dict[str, Any]:
-    """The object in a JSON file, of at most `most` entries at all depths.
+    """Read the object in a JSON file, of at most `most` entries at all depths.
 
     Whoever uses a number checks it: many size nothing, and may be anything. A tokenizer without a
     limit has the `model_max_length` 1e30 written as an integer, a Mamba's `time_step_limit` is
@@ -100,7 +100,7 @@ def read_object(path: Path, *, most: int = MOST_ITEMS) -> dict[str, Any]:
 
 
 def read_bytes(path: Path, largest: int) -> bytes:
-    """The content of a file.
+    """Read the content of a file.
 
     Raises:
         ValueError: it is larger than this; no more is read, as a device may have no end.
@@ -126,7 +126,7 @@ def parse_json(content: bytes, *, most: int = MOST_ITEMS) -> Any:
 
 
 def _count(value: object, depth: int) -> int:
-    """How many entries there are; no string may hold half a character, no depth be too large."""
+    """Count the entries; no string may hold half a character, no depth be too large."""
     if depth == 0:
         raise ValueError("it is nested too deep")
     if isinstance(value, str):
@@ -139,19 +139,19 @@ def _count(value: object, depth: int) -> int:
 
 
 def cut(text: object, most: int = QUOTED) -> str:
-    """A foreign text, or what an error says, in one line of at most 80 characters."""
+    """Cut a foreign text, or what an error says, in one line of at most 80 characters."""
     line = " ".join(str(text).split()).rstrip(".")
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def checked_header(header: object, rest: int) -> dict[str, tuple[int, ...]]:
-    """The shape of every tensor, from a safetensors file's header, behind which `rest` bytes stand.
+    """The shape of every tensor, from a safetensors file's header, which `rest` bytes follow.
 
     Raises:
         ValueError: an entry is malformed, or the tensors are not these bytes, each byte once.
     """
     if not isinstance(header, dict):
-        raise ValueError("its header is no object")
+        raise ValueError("its header is not an object")
     spans: list[tuple[int, int]] = []
     shapes: dict[str, tuple[int, ...]] = {}
     for name, entry in header.items():
@@ -160,7 +160,7 @@ def checked_header(header: object, rest: int) -> dict[str, tuple[int, ...]]:
         kind, shape, (begin, end) = entry["dtype"], entry["shape"], entry["data_offsets"]
         sizes = all(is_size(n, LARGEST_SIZE) for n in (*shape, begin, end))
         if len(shape) > MOST_AXES or not sizes:
-            raise ValueError(f"the sizes of {cut(name)} are no whole numbers")
+            raise ValueError(f"the sizes of {cut(name)} are not whole numbers")
         if math.prod(shape) * ITEM_BYTES[kind] != end - begin:
             raise ValueError(f"{cut(name)} has another size than its shape says")
         spans.append((begin, end))
@@ -201,7 +201,7 @@ def check_settings(raw: Mapping[str, Any], where: Path) -> None:
         else:
             continue
         raise ModelError(
-            f"in {str(where)!r} {name} is {cut(repr(value))}, and must be {wanted}",
+            f"in {str(where)!r} {name} is {cut(repr(value))}, but must be {wanted}",
             "use the config.json that the model was saved with",
         )
 
@@ -265,7 +265,7 @@ def damaged(folder: Path | None, error: BaseException) -> ModelError:
 
 
 def reason(error: BaseException, folder: Path | None = None) -> str:
-    """Why a library fails over a model, in one line; the path of its folder is no reason."""
+    """The reason why a library fails over a model, in one line, without the path of its folder."""
     if not isinstance(error, Exception):  # a panic speaks of the library's own source
         return "a library that reads it breaks off"
     message = str(error).strip() or type(error).__name__
@@ -292,7 +292,7 @@ def is_folder(path: Path) -> bool:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The folder's config.json, unchanged."""
+    """Read the folder's config.json, unchanged."""
     if not is_folder(folder):
         raise _no_folder(folder)
     path = folder / CONFIG
@@ -319,7 +319,7 @@ def _no_folder(path: Path) -> ModelError:
     if not os.path.isfile(path):
         return ModelError(f"there is no model folder {str(path)!r}", "check the path")
     if path.suffix.lower() != GGUF:
-        return ModelError(f"{str(path)!r} is a file, and a model is a folder", "give its folder")
+        return ModelError(f"{str(path)!r} is a file, but a model is a folder", "give its folder")
     return ModelError(
         f"{str(path)!r} is a GGUF file, which this version of attnviz does not read",
         "give the folder of the model that it was made from, or convert it with transformers "
@@ -332,7 +332,7 @@ def _no_config(folder: Path) -> ModelError:
         base = read_object(folder / ADAPTER).get("base_model_name_or_path")
         named = f" for {base!r}" if isinstance(base, str) and cut(base) == base != "" else ""
         return ModelError(
-            f"the folder {str(folder)!r} holds a PEFT adapter alone{named}, and no model",
+            f"the folder {str(folder)!r} holds only a PEFT adapter{named}, and no model",
             "in Python, load that model with transformers, the adapter with "
             "peft.PeftModel.from_pretrained, and give both to attnviz.load_model(model, tokenizer)",
         )
@@ -350,7 +350,7 @@ def _no_config(folder: Path) -> ModelError:
 
 
 def read_words(folder: Path) -> frozenset[str]:
-    """The words of the folder's words.txt; none where it has no such file."""
+    """Read the words of the folder's words.txt; none where it has no such file."""
     path = folder / WORDS
     try:
         content = read_bytes(path, LARGEST_OBJECT) if path.is_file() else b""

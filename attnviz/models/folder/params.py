@@ -1,6 +1,6 @@
-"""Parameter counts from names and shapes alone: headers of weights, or a configuration.
+"""Parameter counts from only names and shapes: headers of weights, or a configuration.
 
-No weight is read. The shapes of a folder stand in the headers of its safetensors files, and
+No weight is read. The shapes of a folder are in the headers of its safetensors files, and
 those of other models follow from their sizes.
 """
 
@@ -208,7 +208,7 @@ _TIED = "tied to another tensor and counted there"
 
 
 def known_count(name: str) -> ParameterCount:
-    """The count of a GPT by name, one of `GPT_SIZES`, from its sizes alone."""
+    """The count of a GPT by name, one of `GPT_SIZES`, from only its sizes."""
     sizes = GPT_SIZES[name]
     counted = count(name, gpt2_shapes(sizes), vars(sizes))
     if name not in UNPUBLISHED:
@@ -305,7 +305,7 @@ def _first(raw: Mapping[str, Any], *names: str) -> int | None:
 
 
 def _why_apart(tensor: str, shape: Shape, shapes: Shapes, *, tied: bool) -> str:
-    """Why these numbers are no parameters of their own; empty where they are."""
+    """The reason why these numbers are not parameters of their own; empty if they are."""
     if _OTHER_BUFFER.search(tensor) or (_MASK_BUFFER.search(tensor) and len(shape) != 1):
         return _BUFFER
     if not tied:
@@ -337,7 +337,7 @@ def _matrices(source: str, shape: Shape, copies: int, sizes: ParameterCount) -> 
 
 
 def _per_head(source: str, shape: Shape, copies: int, sizes: ParameterCount) -> tuple[Matrix, ...]:
-    """A projection's matrices, one for each head; none where the tensor is no projection."""
+    """A projection's matrices, one for each head; none for a tensor that is not one."""
     *_, module, kind = ("", *source.split("."))
     role = _ROLES.get(module)
     if not _ATTENTION.search(source) or role is None or not sizes.heads or not sizes.d_head:

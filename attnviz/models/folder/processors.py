@@ -31,9 +31,9 @@ ELSEWHERE = ("auto_map", "name_or_path", "chat_template", "tokenizer", "video_pr
 
 
 def read_processor(folder: Path, *, alone: bool = False) -> Any:
-    """The processor of a folder: it makes images to tensors, and their places to tokens.
+    """Read the processor of a folder: it makes images to tensors, and their places to tokens.
 
-    `alone`: that of images, of a model that reads no text.
+    `alone`: that of images, for a model that reads no text.
 
     Raises:
         ModelError: the folder has no settings of one, or ones that transformers does not take.
@@ -60,7 +60,7 @@ def read_processor(folder: Path, *, alone: bool = False) -> Any:
 
 
 def _processor(folder: Path, settings: Mapping[str, dict[str, Any]], clean: Path) -> Any:
-    """The processor of a folder, by way of one (`clean`) that has what was checked alone."""
+    """The processor of a folder, by way of one (`clean`) that has only what was checked."""
     import transformers
     from transformers.models.auto.processing_auto import PROCESSOR_MAPPING_NAMES
 
@@ -108,7 +108,7 @@ class ImagesAlone:
 
 
 TORCHVISION = frozenset({"DINOv3ViTImageProcessor"})
-"""Those that transformers has for torchvision alone, which do what ViT's does, in another order."""
+"""Image processors that transformers has only for torchvision; ViT's steps in another order."""
 RESIZED = (
     "its images are resized by pillow, to 8 bits, where transformers takes torchvision: the pixels "
     "differ by what is rounded"
@@ -179,7 +179,7 @@ def _settings(path: Path) -> dict[str, Any]:
         if not least <= abs(number) <= most:
             limit = f"{most:,} at most" if abs(number) > most else f"numbers from {least:g} on"
             raise ModelError(
-                f"the {path.name} in {str(path.parent)!r} has {name} {number:,}, and attnviz takes "
+                f"the {path.name} in {str(path.parent)!r} has {name} {number:,}, but attnviz takes "
                 f"{limit}",
                 "use the file that belongs to the model",
             )

@@ -1,4 +1,4 @@
-"""A tokenizer that transformers has in Python alone, with the places of its tokens.
+"""A tokenizer that transformers has only in Python, with the places of its tokens.
 
 It tells none. What a token spells is looked for in the text, in order, without case, accents and
 spaces; letters in several tokens of bytes are spelled together, and tokens of unknown words fill
@@ -19,11 +19,11 @@ from attnviz.errors import UsageError, option
 MARKS = re.compile(r"(?<=.)(?:@@|</w>)$|^##(?=.)", re.DOTALL)  # of parts of words
 ALIKE = str.maketrans("‘’‚“”„–—", "'''\"\"\"--")
 AHEAD, MOST_OF_A_LETTER = 3, 4
-"""How many tokens tell where unknown ones end, and how many may spell a letter together."""
+"""The number of tokens that show where unknown ones end, and the most that spell one letter."""
 
 
 class PythonTokenizer:
-    """A tokenizer of transformers that is Python alone, asked as the compiled library is."""
+    """A tokenizer of transformers in Python, with the interface of the compiled library."""
 
     encode_special_tokens = True
 
@@ -44,7 +44,7 @@ class PythonTokenizer:
     def encode(self, text: str, pair: str | None, add_special_tokens: bool) -> SimpleNamespace:
         """The tokens with their places; one that has none is as a special one."""
         if pair is not None:
-            wrong = "its tokenizer is Python alone, and no pairs are read with it"
+            wrong = "its tokenizer is only in Python, which reads no pairs"
             raise UsageError(wrong, f"leave {option('text_pair')} out")
         # some cut at every token of theirs as at a special one (ESM)
         spelled = any(token.content in text for token in self.special.values())
@@ -92,7 +92,7 @@ def _plain(text: str) -> str:
 
 
 def _aligned(text: str, spelled: Sequence[str | None]) -> list[tuple[int, int] | None]:
-    """Where in a text each of these stands, in order; what is unknown (None) fills the gaps."""
+    """The place in a text of each of these, in order; unknown pieces (None) fill the gaps."""
     letters, places = _letters(text), list[tuple[int, int] | None]([None] * len(spelled))
     plain, owners = _plain(text), [at for _, at in letters]
     waiting, at, n = list[int](), 0, 0  # n: the letter from which on text is left
@@ -110,7 +110,7 @@ def _aligned(text: str, spelled: Sequence[str | None]) -> list[tuple[int, int] |
             waiting += [number] * (each is None)
             continue
         wanted, begin, first = _plain(each), at, n
-        if waiting:  # as many letters as tell where it begins
+        if waiting:  # as many letters as show where it begins
             ahead = spelled[number : number + AHEAD]
             behind = re.escape("".join(_plain(each or "") for each in takewhile(bool, ahead)))
             found = re.compile(f"(?={behind})").finditer(plain, n) if wanted else ()

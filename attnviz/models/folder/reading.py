@@ -1,4 +1,4 @@
-"""What a model of a folder reads, as its configuration tells: a text, an image alone, or speech."""
+"""The input of a folder's model by its configuration: a text, only an image, or speech."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ SPOKEN = frozenset(
     "whisper moonshine speech_to_text "
     "wav2vec2 hubert unispeech unispeech-sat data2vec-audio".split()
 )
-"""Models that read speech alone; the first three write a text of it."""
+"""Models that read only speech; the first three write a text of it."""
 
 
 TOWERS = ("clip", "siglip", "siglip2", "metaclip_2")
@@ -28,7 +28,7 @@ BESIDE = ("blip", "vilt")
 
 
 def reads_of(config: Any) -> Reads:
-    """What a model with this configuration of transformers reads.
+    """The kind of input that a model with this configuration of transformers reads.
 
     Raises:
         ModelError: something else, or parts of an image by themselves.

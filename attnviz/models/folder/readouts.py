@@ -20,7 +20,7 @@ def map_name(name: str, head: object) -> str:
 
 
 def read_maps(folder: Path | None, readouts: Iterable[ReadOut], width: int) -> Maps:
-    """The maps of the read-outs that a card names, for streams of this width.
+    """Read the maps of the read-outs that a card names, for streams of this width.
 
     None where the folder has no such file; a file has all of them, and finite.
     """

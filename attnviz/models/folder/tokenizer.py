@@ -45,7 +45,7 @@ MOST_STEPS = 64
 MOST_AROUND = 64
 """The most special tokens that may be put around a text."""
 LARGEST_GROWTH = 32
-"""How many characters may stand for one after all replacements."""
+"""The most characters that may stand for one after all replacements."""
 LONGEST_REGEX = 1 << 12
 LONGEST_CHARSMAP = 1 << 22
 LONGEST_MAPPED = 256
@@ -68,7 +68,7 @@ def check_tokenizer(raw: object) -> None:
 
 def _object(value: object, name: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{name} is no object")
+        raise ValueError(f"{name} is not an object")
     return value
 
 
@@ -81,7 +81,7 @@ def _check_model(model: Mapping[str, Any]) -> None:
     elif isinstance(vocabulary, list):
         words = [entry[0] for entry in vocabulary if isinstance(entry, list) and len(entry) == 2]
         if len(words) < len(vocabulary):
-            raise ValueError("the vocabulary is no list of words and scores")
+            raise ValueError("the vocabulary is not a list of words and scores")
     else:
         raise ValueError("it has no vocabulary")
     if not 0 < len(words) <= MOST_TOKENS:
@@ -102,7 +102,7 @@ def _check_model(model: Mapping[str, Any]) -> None:
 def _check_ids(ids: Collection[Any]) -> None:
     whole = {*map(type, ids)} <= {int}  # a large vocabulary has 200,000, too many to call for each
     if not whole or not 0 <= min(ids, default=0) <= max(ids, default=0) <= MOST_TOKENS:
-        raise ValueError(f"a token's id is no whole number from 0 to {MOST_TOKENS:,}")
+        raise ValueError(f"a token's id is not a whole number from 0 to {MOST_TOKENS:,}")
 
 
 def check_words(words: Collection[object], where: str) -> None:
@@ -114,12 +114,12 @@ def check_words(words: Collection[object], where: str) -> None:
 def _check_merges(merges: object) -> None:
     """Check that every merge is of two tokens: a list, or two words with a space between."""
     if not isinstance(merges, list) or len(merges) > MOST_TOKENS:
-        raise ValueError("the merges are no list of pairs")
+        raise ValueError("the merges are not a list of pairs")
     for merge in merges:
         pair = merge.split(" ") if isinstance(merge, str) else merge
         two = isinstance(pair, list) and len(pair) == 2
         if not two or not all(isinstance(token, str) and token for token in pair):
-            raise ValueError(f"{cut(repr(merge))} is no pair of tokens to merge")
+            raise ValueError(f"{cut(repr(merge))} is not a pair of tokens to merge")
 
 
 def check_added(added: object, growth: int = LARGEST_GROWTH) -> None:
@@ -129,7 +129,7 @@ def check_added(added: object, growth: int = LARGEST_GROWTH) -> None:
         ValueError: as `check_tokenizer`.
     """
     if not isinstance(added, list) or len(added) > MOST_ADDED:
-        raise ValueError("the added tokens are no list")
+        raise ValueError("the added tokens are not a list")
     for token in added:
         entry = _object(token, "an added token")
         _check_ids([entry.get("id")])
@@ -183,7 +183,7 @@ def _check_charsmap(charsmap: object) -> None:
 
 
 def _grown(what: str, steps: Sequence[Mapping[str, Any]]) -> int:
-    """How many characters may stand for one after these steps."""
+    """The number of characters that may stand for one after these steps."""
     growth = 1
     for step in steps:
         put = [step.get(name) for name in ("content", "prepend", "prefix", "suffix", "replacement")]
@@ -213,12 +213,12 @@ TEXTS = (
 )
 """Vocabularies that transformers reads by itself; PIECES need a library of their own."""
 PACKAGES = re.compile(r"sacremoses|rjieba|jieba|fugashi|sudachipy|rhoknp|phonemizer", re.I)
-"""What some tokenizers cannot be made without, as their errors name it."""
+"""The packages that some tokenizers need, as their errors name them."""
 PIECES = ("*.model", "*.spm", "*.tiktoken", "vocab.bpe")
 ELSEWHERE = ("vocab", "merges", "name_or_path", "auto_map", "chat_template")
 """Settings that name other files or code, or are long; so do those that end in `_file`."""
 TYPES = "token_type_ids"
-"""The input of a model that tells the texts of a pair."""
+"""The input of a model that distinguishes the texts of a pair."""
 CONVERT = (
     "import sys, transformers as t; "
     "t.AutoTokenizer.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[1])"
@@ -256,7 +256,7 @@ def backend_of(folder: Path) -> tuple[Any, bool]:
 
 
 def transformers_tokenizer(folder: Path, templates: Sequence[str] | None = None) -> Any:
-    """What `AutoTokenizer` makes of a folder, without running code of its own.
+    """Make the tokenizer of a folder with `AutoTokenizer`, without running code of its own.
 
     `templates`: the folder's files with chat templates; with them, a tokenizer of an unknown class
     will do, since only what is beside its vocabulary matters.
@@ -300,7 +300,7 @@ def _harmless(settings: Mapping[str, Any]) -> dict[str, Any]:
         if name not in ELSEWHERE and not name.endswith(("_file", "_object"))
     }
     for name, value in kept.items():
-        if name.endswith("_kwargs") and isinstance(value, dict):  # for another program: names alone
+        if name.endswith("_kwargs") and isinstance(value, dict):  # for another program: only names
             named = {k: v for k, v in value.items() if not isinstance(v, str) or v.isidentifier()}
             kept[name] = named
     added = kept.get("added_tokens_decoder")
@@ -334,7 +334,7 @@ def no_tokenizer(folder: Path, error: Exception) -> ModelError:
         )
     if name := _slow_class(folder, settings):
         return ModelError(
-            f"the {name} that reads {held[0]} in {str(folder)!r} is a slow one, which tells no "
+            f"the {name} that reads {held[0]} in {str(folder)!r} is a slow one, which has no "
             f"places of tokens and writes no {TOKENIZER}",
             f"use a version of this model that has a {TOKENIZER}, or another model",
         )

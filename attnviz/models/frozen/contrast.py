@@ -1,4 +1,4 @@
-"""Why one key and not another: a contrast of a head's scores, as sums over the parts of the model.
+"""The contrast of a head's scores between keys, as sums over the parts of the model.
 
 A term that is the same for all keys changes no weight, so only differences of scores say why. The
 contrast of key j with what its row expects is s_j - Σ_m A_m s_m = ln A_j + H, with the entropy H of
@@ -177,7 +177,7 @@ class HeadOutput:
         values = a.values[head.head]  # (n, d_v)
         taken = (weights[:, None] * values) @ a.w_o[head.head]  # (n, d)
         self.lengths: FloatArray = numbers(taken.norm(dim=-1))
-        """How long each token's part of the addition is (n)."""
+        """The length of each token's part of the addition (n)."""
         self._added = taken.sum(dim=0)  # (d)
 
     @torch.no_grad()

@@ -1,4 +1,4 @@
-"""What the last position of a text reads and writes, and how far each part of it moves a logit.
+"""The last position of a text: the tokens it reads, and how far each part of it moves a logit.
 
 With the last norm held at what it was, a logit is affine in what was added to the residual stream
 at that position: the direct effect of a head, key by key, is exact (Elhage et al. 2021, "A
@@ -59,7 +59,7 @@ class LastLayer:
 
     @property
     def size(self) -> Tensor:
-        """What the heads take is at most as long as this, summed up."""
+        """An upper bound on the sum of the lengths that the heads take."""
         taken = (self.weights * self._values.norm(dim=-1)).sum(dim=1)
         size: Tensor = taken @ torch.linalg.vector_norm(self.w_o, dim=(1, 2))
         return size
@@ -116,7 +116,7 @@ class LastRead:
 
     @torch.inference_mode(False)
     def brought(self, ids: Sequence[int], kept: Mapping[int, NDArray[np.bool_]]) -> FloatArray:
-        """What kept links bring to the logits of tokens, each less the vocabulary's mean (S, n).
+        """The effect of kept links on the logits of tokens, each less the vocabulary's mean (S, n).
 
         The root of the sum of squares of the effects above 0 over all heads. `kept`: for each layer
         (h, n).

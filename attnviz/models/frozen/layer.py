@@ -15,7 +15,7 @@ from torch import Tensor, nn
 ROWS_AT_ONCE = 1 << 22
 """Numbers of a layer's pattern that are computed at once; a smaller one is kept."""
 NEAR = 1e-5
-"""How near a sum must be to what was observed, as a share of the largest number."""
+"""The largest distance of a sum from the observed one, as a share of the largest number."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class FrozenAttention:
 
     @property
     def group(self) -> int:
-        """How many heads share keys and values."""
+        """The number of heads that share keys and values."""
         return self.q.size(0) // self.k.size(0)
 
     @property
@@ -69,7 +69,7 @@ class FrozenAttention:
         return nn.functional.pad(first, (0, self.k.size(1) - first.size(2)))
 
     def blocks(self, queries: Tensor) -> tuple[Tensor, ...]:
-        """These rows, in blocks whose weights are few."""
+        """The rows in blocks whose weights are few."""
         most = max(1, ROWS_AT_ONCE // (self.q.size(0) * self.k.size(1)))
         return torch.split(queries.cpu(), most)
 
@@ -84,7 +84,7 @@ class FrozenAttention:
         return torch.linspace(0, self.q.size(1) - 1, most, dtype=torch.float64).round().long()
 
     def outputs(self, sources: Sequence[Mapping[int, Sequence[int]]], queries: Tensor) -> Tensor:
-        """What heads add, for some rows, of what they took from each choice of sources (S, n, d).
+        """The additions of heads, for some rows, from each choice of source tokens (S, n, d).
 
         A row's weights are computed once for all choices.
         """
@@ -111,7 +111,7 @@ class FrozenAttention:
 class FrozenLayer(ABC):
     """A layer whose norms, attention weights and MLP are held at what they were.
 
-    `attention` is None in a layer that has none. `normed`: a norm stands between the stream that
+    `attention` is None in a layer that has none. `normed`: a norm is between the stream that
     arrives and its attention's scores.
     """
 
@@ -177,7 +177,7 @@ def _as_often(of_tokens: Tensor, x: Tensor) -> Tensor:
 
 
 def frozen_norm(module: nn.Module, x: Tensor, y: Tensor) -> FrozenNorm | None:
-    """The norm that gave y for x; None where it is no norm of this form."""
+    """The norm that gave y for x, or None if it is not a norm of this form."""
     weight, bias = getattr(module, "weight", None), getattr(module, "bias", None)
     weights = [None] if weight is None else [weight.detach(), 1 + weight.detach()]
     unbiased = y if bias is None else y - bias.detach()

@@ -103,7 +103,7 @@ def copying(run: FrozenRun, heads: Mapping[Head, Weights]) -> Iterator[Copying]:
     d, like = run.constant.size(1), run.constant
     every = torch.eye(d, dtype=like.dtype, device=like.device)[:, None]
     read = (output.reads(every) - output.reads(torch.zeros_like(every)))[:, 0]  # (d, d)
-    unembedding = output.weight - output.weight.mean(dim=0)  # (V, d): what all share is no effect
+    unembedding = output.weight - output.weight.mean(dim=0)  # (V, d): what all share has no effect
     outward = read @ unembedding.T  # (d, V)
     through, gain = outward @ vocabulary, _gain(outward)  # (d, d)
     draw = np.random.default_rng(SEED)
@@ -147,7 +147,7 @@ def compositions(heads: Mapping[Head, Weights], through: Through) -> tuple[Float
 
 
 def _norm_of(one: Tensor, other: Tensor) -> float:
-    """The norm of a product; NaN where it is a rounding error, so that no share of it is told."""
+    """The norm of a product; NaN where it is a rounding error, so that no share of it is given."""
     norm = float(torch.linalg.matrix_norm(one @ other))
     return norm if norm > FAINT * torch.linalg.matrix_norm(one) * _gain(other) else nan
 

@@ -55,11 +55,11 @@ class Walk:
 class FrozenRun:
     """One text's run.
 
-    `embedded`: what was added up before the first layer, each (n, d); `constant` (n, d): what was
+    `embedded`: the parts added up before the first layer, each (n, d); `constant` (n, d): what was
     added beside it, such as the bias of a norm. `streams`: the stream that arrives at each layer
     and that which leaves the last one (layers + 1), each (n, d). `output` is None where the model
     has no output layer of which logits are affine. `vocabulary` (V, d): what each token's embedding
-    adds to the stream; None where a norm stands between. `rotary`: queries and keys are turned by
+    adds to the stream; None where a norm is between. `rotary`: queries and keys are turned by
     their positions.
     """
 
@@ -81,7 +81,7 @@ class FrozenRun:
 
     @property
     def at_once(self) -> int:
-        """How many sums to walk back at a time."""
+        """The number of sums to walk back at a time."""
         return max(1, AT_ONCE // self.constant.numel())
 
     @cached_property
@@ -231,7 +231,7 @@ class FrozenRun:
         layer: int,
         rows: Mapping[int, Tensor] = MappingProxyType({}),
     ) -> Tensor:
-        """The same of several collections of parts (S, n, d), by one pass over each pattern.
+        """The vectors of several collections of parts (S, n, d), by one pass over each pattern.
 
         `rows`: those of a layer's attention to compute, if it is not all of them.
         """
@@ -289,7 +289,7 @@ def _sources(parts: Sequence[Part]) -> Sources:
 def parts_of_walk(
     n: int, heads: tuple[int, ...], embedded: tuple[Embedded, ...]
 ) -> tuple[Part, ...]:
-    """The parts of a walk down the layers with so many heads, in its order.
+    """The parts of a walk down layers with these numbers of heads, in its order.
 
     A long text has as many that walks must share them.
     """
@@ -349,7 +349,7 @@ def writes(
     last norm, which is held at what it was. What later layers make of it does not count.
 
     Raises:
-        ModelError: the logits are no sums.
+        ModelError: the logits are not sums.
     """
     output, stream = run.output, run.streams[-1]
     if output is None:

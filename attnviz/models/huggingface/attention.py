@@ -44,7 +44,7 @@ def forward(model: Any, *, through: Callable[..., Any] | None = None, **inputs: 
             hint = f"use the preprocessor_config.json that belongs to the model, or another {alone}"
         elif other:
             wrong = f"{model.config.model_type} takes {other} beside a text; attnviz gives it none"
-            hint = "use a model of text alone, or one with images among its tokens, such as LLaVA"
+            hint = "use a model of only text, or one with images among its tokens, such as LLaVA"
             raise ModelError(wrong, hint) from None
         raise ModelError(
             f"transformers {transformers.__version__} itself cannot run this "
@@ -100,7 +100,7 @@ def _switched(model: Any, make: Callable[[str, Function | None], Function]) -> I
     with ExitStack() as stack:
         for functions, name in _looked_up(model):
             inner = functions.get(name)  # None: eager, which each file has for itself
-            with suppress(KeyError):  # it stands in the mapping behind this one, which all share
+            with suppress(KeyError):  # it is in the mapping behind this one, which all share
                 del functions[name]
                 stack.callback(functions.__setitem__, name, inner)
             functions[name] = make(name, inner)

@@ -81,7 +81,7 @@ class ImageBeside(HuggingFaceModel):
     def _given(
         self, text: str, tokens: Sequence[Token], raw: RawImage, *, around: bool
     ) -> tuple[ImageInputs, SheetGrid]:
-        """What its processor makes of a text and an image, and the grid of the patches."""
+        """The processor's output for a text and an image, and the grid of the patches."""
         from PIL import Image
 
         assert self.tokenizer.folder is not None
@@ -117,15 +117,15 @@ class ImageBeside(HuggingFaceModel):
         if ability in ("value_norms", "contributions"):
             return super()._refusal(ability)
         return UsageError(
-            f"attnviz shows what {self.identity.name} attends to, and does nothing else with a "
-            "model that reads its image beside the text",
+            f"attnviz only shows what {self.identity.name} attends to, as the model reads its "
+            "image beside the text",
             "use a model with images among its tokens, such as LLaVA",
         )
 
 
 @torch.inference_mode()
 def keys_read(model: Any, inputs: dict[str, Any]) -> dict[Kind, int]:
-    """How many keys each kind of a model's attention has: of its text and of its image side."""
+    """The number of keys of each kind of a model's attention: of its text and of its image side."""
     vision = {*vision_of(model).modules()} - {*language_of(model).modules()}
     names = {module: name for name, module in model.named_modules()}
     found = dict[Kind, int]()
@@ -148,7 +148,7 @@ def blank_beside(model: Any) -> dict[str, Any]:
 
 @torch.inference_mode()
 def _ordered(model: Any, image: dict[str, Any], grid: SheetGrid) -> dict[str, Any]:
-    """What the model is given of an image; of ViLT, which shuffles patches, they are row by row."""
+    """The model's input for an image; for ViLT, which shuffles patches, with these row by row."""
     embed = getattr(getattr(model.base_model, "embeddings", None), "visual_embed", None)
     if embed is None:
         return image

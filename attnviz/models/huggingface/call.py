@@ -22,7 +22,7 @@ HIDDEN = torch.finfo(torch.float16).min / 2
 """A mask of any type adds less than this where it hides a key."""
 NEAR = 1e-3
 PLAIN = 1e-5
-"""How near a module's eager function must be to the plain one, to be taken for it."""
+"""The largest difference of a module's eager function from the plain one, to count as plain."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class AttentionCall:
 
     @property
     def _mask(self) -> Tensor | None:
-        """That of this text alone."""
+        """The mask of this text only."""
         masks = self._masks
         if masks is None or self.texts == 1:
             return masks
@@ -113,7 +113,7 @@ class AttentionCall:
 
     @property
     def returned(self) -> Tensor | None:
-        """The weights that the function itself returned (h, n_q, n_k); None: none of this shape."""
+        """The weights that the function itself returned (h, n_q, n_k), or None without such."""
         weights, shape = self._result[1], (self.q.size(0), self.q.size(1), self.k.size(1))
         if not isinstance(weights, Tensor) or weights.shape != (self.texts, *shape):
             return None
@@ -121,7 +121,7 @@ class AttentionCall:
 
     @property
     def light(self) -> "AttentionCall":
-        """The same without the function's result, of which the weights are the text's square."""
+        """The call without the function's result, of which the weights are the text's square."""
         return replace(self, _result=(self._result[0].new_empty(0), None))
 
     @property
@@ -130,12 +130,12 @@ class AttentionCall:
 
     @property
     def dense(self) -> "AttentionCall":
-        """The same with the numbers of each head side by side, which products are faster of."""
+        """The call with the numbers of each head side by side, which makes products faster."""
         q, k, v = self._texts
         return replace(self, _texts=(q.contiguous(), k.contiguous(), v))
 
     def on(self, values: Tensor) -> "AttentionCall":
-        """The same call of the model's function on other values (kv_heads, n_k, d_v)."""
+        """Call the model's function on other values (kv_heads, n_k, d_v)."""
         q, k, v = self.q[None], self.k[None], values[None]
         bias = {} if self.bias is None else {"position_bias": self.bias[None]}
         mask, more = self._mask, {**self._more, **bias}
@@ -158,7 +158,7 @@ class AttentionCall:
         return None if cap is None else float(cap)
 
     def added(self, queries: Tensor) -> Tensor | None:
-        """The addend to the scores of the keys that a query sees (h, rows, n_k); None: nothing.
+        """The addend to the scores of the keys that a query attends to (h, rows, n_k), or None.
 
         The position bias, and what a mask holds beside what it hides (ALiBi, Doge).
         """
@@ -171,7 +171,7 @@ class AttentionCall:
         return every.expand(self.q.size(0), len(queries), self.k.size(1)).to(self.q.dtype)
 
     def visible(self, queries: Tensor | None = None) -> Tensor:
-        """(rows, n_k), True where the query may attend to the key; None: all rows."""
+        """(rows, n_k), True where the query may attend to the key, or None for all."""
         rows = torch.arange(self.q.size(1)) if queries is None else queries
         size, mask = (len(rows), self.k.size(1)), self._additive(rows, self.k.size(1))
         if mask is None:
@@ -214,7 +214,7 @@ class AttentionCall:
         return pattern[0]
 
     def plain_rows(self, queries: Tensor, room: "Room") -> tuple[Tensor, Tensor]:
-        """As `weights`, where `is_plain` holds of the module, and the scores that they are made of.
+        """The `weights` and their scores, for a module of which `is_plain` holds.
 
         Both (h, rows, n) are good until the room is used again; the scores are those after the
         mask. Unlike the eager functions of transformers, it makes no copy of keys that heads share.
@@ -224,12 +224,12 @@ class AttentionCall:
         scores, weights = (room.of(name, shape, most, self.q.device) for name in ("scores", "rows"))
         _grouped(self.q[:, queries].float() * self.scaling, self.k.float(), out=scores)
         if self._mask is None and self.causal and self.q.size(1) == self.k.size(1):
-            # of the last keys alone, some are ahead of a query
+            # only of the last keys, some are ahead of a query
             first = int(queries[0])
             ahead = torch.arange(first, n) > queries[:, None]
             scores[..., first:].masked_fill_(ahead.to(scores.device), LOWEST)
         elif (mask := self._additive(queries, n)) is not None:
-            scores += mask[0].clamp_min(LOWEST)  # not minus infinity, which times 0 is no number
+            scores += mask[0].clamp_min(LOWEST)  # not minus infinity, which times 0 is NaN
         return torch.softmax(scores, dim=-1, out=weights), scores
 
     def is_plain(self) -> bool:
@@ -256,7 +256,7 @@ class AttentionCall:
         return bool((theirs - ours).abs().max() < PLAIN)
 
     def pattern(self, queries: Tensor) -> Tensor:
-        """As `weights`, but in the type of the queries."""
+        """The `weights` in the type of the queries."""
         if self.q.dtype is torch.float64:  # eager functions compute in float32
             scores = self.scores(queries)
             mask = self._additive(queries, scores.size(2))
@@ -287,7 +287,7 @@ class AttentionCall:
         return scores
 
     def _seen(self, queries: Tensor) -> int:
-        """How many of the first keys these queries attend to: all, except in a causal module."""
+        """The number of the first keys these queries attend to: all, except in a causal module."""
         n_q, n_k = self.q.size(1), self.k.size(1)
         if n_q != n_k or not self.causal:
             return n_k

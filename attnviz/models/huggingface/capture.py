@@ -28,9 +28,9 @@ from attnviz.models.loaded import HeadRows, RowReduction, SomeHeadRows
 from attnviz.records.capture import Consumer, Kind, Wanted
 
 EXACT, HALF = 1e-4, 2e-2
-"""How far weights times values may be from an output, as a share of what is added up, in float32
-and in half precision: a sum rounds by 6e-8 and by up to 4e-3 of its terms, at random, and in half
-precision the weights and the output were rounded, too."""
+"""The largest error of weights times values against an output, as a share of the terms' size, in
+float32 and half precision: a sum rounds by 6e-8 and by up to 4e-3 of its terms, at random, and in
+half precision the weights and the output were rounded, too."""
 ROUNDED = 4 * torch.finfo(torch.float32).eps
 """The error of float32 in a score, as a share of the lengths of query and key."""
 CHECKED = 8
@@ -198,7 +198,7 @@ def fitting(call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequen
 
 
 def errors(call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int]) -> Tensor:
-    """How far weights times values are from the output (h, rows), as a share of what is added up.
+    """The error of weights times values against the output (h, rows), as a share of the terms.
 
     That is max_d |Σ_k w_k v_kd − o_d| / Σ_k |w_k| max_d |v_kd|.
     """

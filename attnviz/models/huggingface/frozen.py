@@ -50,7 +50,7 @@ NormRows: TypeAlias = tuple[nn.Module, Tensor, Tensor]
 
 @dataclass(frozen=True, eq=False)
 class AddedBy:
-    """How a layer adds what its attention gives: times a factor, and through a norm or none."""
+    """The way a layer adds its attention's output: times a factor, and through a norm or none."""
 
     factor: float
     norm: nn.Module | None = None
@@ -193,7 +193,7 @@ class HuggingFaceLayer(FrozenLayer):
         return self._turn.layer
 
     def added_by(self) -> AddedBy | None:
-        """How it adds what its attention gives; None: in another way than `AddedBy` has."""
+        """The way it adds its attention's output, or None if it is not one that `AddedBy` has."""
         if self._factor is not None:
             return AddedBy(self._factor)
         draw = torch.Generator().manual_seed(1)
@@ -264,7 +264,7 @@ class HuggingFaceLayer(FrozenLayer):
         each = [torch.zeros_like(first), first, second, first + second]
         pairs = [*zip(each, each[::-1], strict=True)]  # the sum of attended is the same
         with torch.no_grad():
-            every = [self.passes(x, attended) for x, attended in pairs]  # alone: less memory
+            every = [self.passes(x, attended) for x, attended in pairs]  # one by one: less memory
         nothing, one, other, together = every
         if not near(one + other, together + nothing):
             raise unknown(f"{type(self._turn.layer).__name__} is not affine with its norms fixed")
@@ -320,7 +320,7 @@ def _attention(turn: Turn) -> FrozenAttention:
     w_o, b_o = matrix_of(parts.output, call.v.new_empty(parts.width))
     name = type(parts.attention).__name__
     if w_o.size(0) != heads * width:
-        raise unknown(f"the output projection of {name} does not read its heads alone")
+        raise unknown(f"the output projection of {name} does not read only its heads")
     if call.q.size(1) != call.k.size(1):
         raise unknown(f"{name} attends to more than its text")
     attention = FrozenAttention(
@@ -347,7 +347,7 @@ def _attention(turn: Turn) -> FrozenAttention:
 def _frozen_calls(module: nn.Module, calls: list[tuple[Tensor, Tensor]]) -> list[FrozenNorm]:
     norms = [norm for x, y in calls if (norm := frozen_norm(module, x, y)) is not None]
     if len(norms) < len(calls):
-        raise unknown(f"{type(module).__name__} is no norm that can be held fixed")
+        raise unknown(f"{type(module).__name__} is not a norm that can be held fixed")
     return norms
 
 
@@ -440,7 +440,7 @@ def output_of(
 ) -> FrozenOutput | None:
     """The way from the stream `last` (1, n, d) to the logits; None where none is affine.
 
-    `final`: what the output layer read; `behind`: the norms between the two.
+    `final`: the input of the output layer; `behind`: the norms between the two.
     """
     head = output_layer(model)
     if head is None or final is None or logits is None or final.shape != last.shape:
@@ -458,7 +458,7 @@ def output_of(
         return None
     columns, bias = matrix_of(head, final)
     weight, bias = columns.detach().t(), None if bias is None else bias.detach()  # (V, d), (V)
-    plain = nn.functional.linear(final[:, -1:], weight, bias)  # the last row tells
+    plain = nn.functional.linear(final[:, -1:], weight, bias)  # the last row shows it
     scale = factor_between(plain, logits[:, -1:])  # on all logits (Cohere); none if they are capped
     if scale is None:
         return None

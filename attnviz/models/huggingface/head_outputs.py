@@ -1,4 +1,4 @@
-"""What the heads of a transformers model write: their values, output projection, and the gate.
+"""The heads' additions in a transformers model: values, output projection, and the gate.
 
 Some models multiply what a head read by the sigmoid of a projection of its own before it is
 written (Qiu et al. 2025, "Gated Attention for Large Language Models", arXiv 2505.06708). The gate
@@ -85,7 +85,7 @@ class Writings:
         self._written(layer, call, Writing(call.v, w_o, gate))
 
     def _gate(self, layer: int, z: Tensor, reads: Tensor) -> Tensor | None:
-        """What z (n_q, h, d_v) is multiplied by where it is read; None: nothing."""
+        """The factor on z (n_q, h, d_v) where it is read, or None without one."""
         if _near(z, reads):
             return None
         sizes = z.numel(), z[..., 0].numel()
@@ -98,7 +98,7 @@ class Writings:
 
 
 def passed(model: Any, inputs: Mapping[str, Any], heads_per_layer: Sequence[int]) -> Tensor:
-    """What gates let through in a run, (2, layers, heads, n), NaN where there is none.
+    """The share that gates let through in a run, (2, layers, heads, n), NaN without a gate.
 
     Their mean, and the share of the length of what is written.
 

@@ -49,7 +49,7 @@ class Seen:
     (n_q, d) of the modules outside attention, in the order of their calls; `reads` (n_q, d): the
     inputs of the norms among them; `mlp`: the width of the hidden layer; `final` (d): the vector at
     position `at` before the output layer. `other`: the other attention of the layer, in the decoder
-    of a pair; `other_out` (n_q, d): its output. `earlier`: how many outputs came before each of the
+    of a pair; `other_out` (n_q, d): its output. `earlier`: the number of outputs before each of the
     two.
     """
 
@@ -182,7 +182,7 @@ def _decoder(seen: Seen, norm: nn.Module | None) -> Sublayer | None:
 
 
 def _summed_in_a_norm(seen: Seen, x: Tensor) -> bool:
-    """Whether norms stand over the sums: over that of the stream and attention, and at the end."""
+    """Whether norms are over the sums: over that of the stream and attention, and at the end."""
     summed = any(agrees(read, x + seen.attention_out) for read in seen.reads.values())
     return summed and any(is_norm(m) and agrees(out, seen.x_after) for m, out in seen.outputs)
 
@@ -270,7 +270,7 @@ def _recorded(
 
 
 def _rows(seen: Seen, layer: Sublayer, factor: float) -> dict[str, Tensor]:
-    """What the parts of a layer add to the stream, and what leaves it, of every query (n_q, d)."""
+    """The additions of a layer's parts to the stream, and what leaves it, by query (n_q, d)."""
     return present(
         attention_out=factor * seen.attention_out,
         attention_added=layer.added.attention,
@@ -330,7 +330,7 @@ def _embeddings(
 
 
 def _kinds(model: Any, seen: Seen, layer: Sublayer, *, changed: bool) -> Kinds:
-    """How this model differs from the plain formula."""
+    """The differences of this model from the plain formula."""
     call, rotary = seen.call, is_rotary(model)
     name = "" if layer.norm is None else type(layer.norm).__name__.lower()
     inside = seen.parts.attention.named_modules()

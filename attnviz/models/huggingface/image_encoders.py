@@ -1,7 +1,7 @@
-"""Models that read an image alone: what they are given of it, and which token stands for what.
+"""Models that read only an image: their input from it, and the meaning of each token.
 
-Which tokens are no patches is measured: those that no pixel changes on their way into the first
-layer. The embeddings that the model adds to them tell their names.
+Tokens other than patches are found by measuring: no pixel changes them on their way into the first
+layer. Their names are those of the embeddings that the model adds to them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -91,9 +91,9 @@ class _Read(Exception):
 
 
 def own_tokens(model: ImageEncoder) -> list[bool]:
-    """Which tokens that the first layer reads are the model's own: no pixel changes them.
+    """The tokens of the first layer's input that are the model's own, which no pixel changes.
 
-    It is seen in a run on the image and in one on noise.
+    They are found from a run on the image and one on noise.
     """
     read = list[Tensor]()
 
@@ -120,11 +120,11 @@ NAMES = {
     "register_tokens": "register",
     "detection_tokens": "detection",
 }
-"""What is stood for by the embeddings of tokens that are no patches; their parameters' names."""
+"""The names of parameters that embed tokens other than patches, and the names to display."""
 
 
 def names_of(model: Any, count: int) -> list[str]:
-    """The names of so many tokens of the model's own, in order: `[class]`, `[register 1]`."""
+    """The names of `count` tokens of the model's own, in order: `[class]`, `[register 1]`."""
     names = list[str]()
     for name, parameter in model.base_model.named_parameters():
         before, _, own = name.rpartition(".")
@@ -143,7 +143,7 @@ def names_of(model: Any, count: int) -> list[str]:
 
 
 def reader_of(model: Any, tokenizer: Any) -> Any:
-    """What reads a text, an image or a sound, for a model in memory; checked."""
+    """The reader of a text, an image or a sound, for a model in memory; checked."""
     from transformers import (
         BaseImageProcessor,
         PreTrainedTokenizerBase,
@@ -178,7 +178,7 @@ def reader_of(model: Any, tokenizer: Any) -> Any:
     if not isinstance(text or tokenizer, PreTrainedTokenizerBase):
         kind = f"a value of type {type(text or tokenizer).__name__}"
         raise ModelError(
-            "no tokenizer was given" if tokenizer is None else f"{kind} is no tokenizer",
+            "no tokenizer was given" if tokenizer is None else f"{kind} is not a tokenizer",
             "give the one that AutoTokenizer.from_pretrained loads for this model",
         )
     return tokenizer

@@ -1,4 +1,4 @@
-"""Which pixels of an image each image token stands for, measured rather than computed.
+"""The pixels of an image that each image token stands for, measured rather than computed.
 
 A processor is given an image whose red and green are coordinates. What comes out says which part
 of the image each of its sheets shows, be it resized, cropped, padded or tiled. How the sheets
@@ -31,7 +31,7 @@ FEW = 8
 
 
 class TooCoarse(Exception):
-    """What a sheet shows is too few pixels of the image to measure where they are."""
+    """Raised when a sheet shows too few pixels of the image to measure where they are."""
 
 
 def seen_image(
@@ -39,8 +39,8 @@ def seen_image(
 ) -> tuple[SeenImage, Patches]:
     """The views of the image `number`, and the patches of its `count` image tokens.
 
-    There is no view where the model makes its tokens in a way that is not known here, or of so few
-    pixels that their places cannot be measured.
+    There is no view where the model makes its tokens in a way that is not known here, or from too
+    few pixels to measure their places.
     """
     try:
         sheets, windows, made = _measured(processor, raw)
@@ -73,7 +73,7 @@ def _boxed(
 class SheetGrid:
     """The sheet of an image, among several the overview, as the vision side reads it.
 
-    `number`: which of them it is; `patches`: those of its tokens, in order.
+    `number`: its number among them; `patches`: those of its tokens, in order.
     """
 
     number: int
@@ -91,7 +91,7 @@ def sheet_grid(processor: Any, model: Any, raw: RawImage) -> SheetGrid:
         sheets, windows, made = _measured(processor, raw)
     except TooCoarse:
         raise InputError(
-            f"the image {raw.name} is too small to tell its patches", "give a larger one"
+            f"the image {raw.name} is too small to locate its patches", "give a larger one"
         ) from None
     names = _named(windows, raw.size)
     number = names.index("overview") if "overview" in names else 0
@@ -206,13 +206,13 @@ def _line(
     ends: tuple[float, float],
     size: int,
 ) -> tuple[float, float]:
-    """Where the first and the last edge of the columns lie, along one side of the image.
+    """The places of the first and the last edge of the columns, along one side of the image.
 
     Coordinates rise evenly between the `ends`; they are bent near them, where the kernel that
     resized the image was cut off.
 
     Raises:
-        TooCoarse: there are too few to tell.
+        TooCoarse: there are too few to measure.
     """
     columns = np.flatnonzero(inside.any(axis=0))
     first, last, n = int(columns[0]), int(columns[-1]) + 1, inside.shape[1]
@@ -228,7 +228,7 @@ def _line(
             return _snapped(offset, size, slope), _snapped(slope * n + offset, size, slope)
     slope = size / (last - first)
     if max(means[0] - ends[0], ends[1] - means[-1]) > 0.75 * max(1, slope):
-        raise TooCoarse  # not all of this side is there, and nothing tells how much
+        raise TooCoarse  # not all of this side is there, and nothing shows how much
     return -first * slope, (n - first) * slope
 
 
@@ -245,7 +245,7 @@ Packing: TypeAlias = tuple[list[ImageView], list[Patch | None]]
 
 
 def _named(windows: Sequence[Box], size: tuple[int, int]) -> list[str]:
-    """Of several sheets, those that show the whole image are an overview, and the others tiles."""
+    """The names of sheets: of several, those that show the whole image are overviews."""
     if len(windows) == 1:
         return ["overview"]
     width, height = size
@@ -300,7 +300,7 @@ def _packed(model: Any, pack: Any, windows: Sequence[Box], made: Mapping[str, An
     cells: list[Patch | None] = [Patch(0, 0, i // side, i % side) for i in range(len(base))]
     lines = rest[:, 0].isnan().nonzero()[:, 0].tolist()
     columns, rows = lines[0] if lines else 0, len(lines)
-    if len(windows) == 1 or not columns:  # tiles of a narrow image may be new lines alone
+    if len(windows) == 1 or not columns:  # tiles of a narrow image may be only new lines
         return views, cells + [None] * len(rest)
     grid = rest.view(rows, columns + 1, 2)[:, :columns]
     views.append(ImageView("tiles", _around(grid), rows, columns))

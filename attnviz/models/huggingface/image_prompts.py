@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from attnviz.models.huggingface.model import HuggingFaceModel
 
 AROUND = {"<|image_pad|>": ("<|vision_start|>", "<|vision_end|>")}
-"""What a template writes around the mark of an image, where the processor does not."""
+"""The texts that a template writes around the mark of an image, if the processor does not."""
 _processor = lru_cache(2)(read_processor)
 
 
@@ -141,7 +141,7 @@ def _marked(
     """The text with the model's own mark in the place of each image, and what was done for it.
 
     The places are those of the text; else those of the model's chat template; else its beginning.
-    `folder`: that of the template; None: it has made this text, with all places.
+    `folder`: that of the template, or None if it has made this text, with all places.
     """
     mark = processor.image_token
     if folder is None:
@@ -229,6 +229,6 @@ def crossed_tokens(read: ImageInputs) -> tuple[Token, ...]:
 
 
 def _shift(read: ImageInputs, start: int) -> int:
-    """How many characters the images before a place have more in the expanded text."""
+    """The number of characters that the images before a place add to the expanded text."""
     before = [(span, new) for span, new in read.spans if new[1] <= start]
     return sum((new[1] - new[0]) - (span[1] - span[0]) for span, new in before)

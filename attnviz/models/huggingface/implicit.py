@@ -2,11 +2,11 @@
 
 Before its gate and norm, a head of such a layer gives y_t = Σ_{s≤t} M[t, s]·x_s + D·x_t, with
 M[t, s] = (C_t·B_s) · exp(Σ_{s<r≤t} A·Δ_r) · Δ_s (Dao and Gu 2024, "Transformers are SSMs", arXiv
-2405.21060, section 3); x is what stands behind the convolution. M is what is shown. It has a sign,
+2405.21060, section 3); x is the output of the convolution. M is shown. It has a sign,
 and its rows do not sum to 1.
 
 All Mamba-2 modules of transformers call one function for y, which they look up by its name in their
-own file. While a model is listened to, a function that calls it stands under that name.
+own file. While a model is listened to, a function that calls it has that name.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,19 +31,19 @@ from attnviz.records.capture import Consumer, Wanted
 SCAN = "mamba2_chunk_scan"
 """The name of the function in the files of transformers."""
 EXACT = 1e-5
-"""How far M·x may be from y - D·x, as a share of what M·x adds up, in float32.
+"""The largest error of M·x against y - D·x, as a share of the terms of M·x, in float32.
 
-Beside it stands what float32 rounds in the layer: products of C and B that cancel, D·x, and the
-exponents of what comes from earlier chunks, which are sums over a whole chunk."""
+Added to it is the layer's own rounding in float32: of products of C and B that cancel, of D·x, and
+of the exponents of what comes from earlier chunks, which are sums over a whole chunk."""
 
 
 Given: TypeAlias = Mapping[str, Any]
-"""Its arguments: x (1, n, h, p), dt (1, n, h), a (h), b, c (1, n, groups, N); the rest by name."""
+"""The arguments: x (1, n, h, p), dt (1, n, h), a (h), b, c (1, n, groups, N); the rest by name."""
 
 
 @dataclass(frozen=True)
 class HeadScan:
-    """What the function was given for some heads, and what it returned; in float64, on the CPU.
+    """The function's arguments for some heads, and its result; in float64, on the CPU.
 
     x, y, skip (h, n, p), skip: D·x; step (h, n): Δ; decay (h, n): A·Δ, summed up to each token;
     b, c (groups, n, N), and the `group` of each head (h). `chunk`: the tokens whose decay the layer
@@ -64,7 +64,7 @@ class HeadScan:
 
     @classmethod
     def of(cls, given: Given, y: Tensor, heads: Sequence[int]) -> "HeadScan":
-        """That of some heads of the first text."""
+        """The scan of some heads of the first text."""
         dt, some = given["dt"], torch.tensor(list(heads))
         if given.get("dt_bias") is not None:
             dt = dt + given["dt_bias"].to(dt.dtype)
@@ -108,7 +108,7 @@ class HeadScan:
         return rows
 
     def _allowed(self, queries: Tensor, rows: Tensor, products: Tensor) -> Tensor:
-        """How far M·x + D·x may be from y in these rows (h, rows).
+        """The largest error of M·x + D·x against y in these rows (h, rows).
 
         `products`: M if every product of C and B were positive, as each of them is rounded.
         """
@@ -124,7 +124,7 @@ class HeadScan:
 
     @property
     def reach(self) -> Tensor:
-        """The largest sum of A·Δ over a chunk (h, 1), with which it goes on to the next."""
+        """The largest sum of A·Δ over a chunk (h, 1), with which it continues to the next."""
         ends = self.decay[:, self.chunk - 1 :: self.chunk]
         sums = ends.diff(dim=1, prepend=torch.zeros_like(ends[:, :1]))
         return sums.abs().amax(dim=1, keepdim=True) if ends.size(1) else ends.new_zeros(1, 1)

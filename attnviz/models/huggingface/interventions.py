@@ -110,7 +110,7 @@ def _two(seen: Seen) -> tuple[nn.Module, nn.Module | None]:
     added = what_is_added(seen.x, seen.x_after, seen.attention_out, seen.outputs)
     if added.how == "mixed":
         return output, None
-    # one dropout may serve both (Phi), so that its call would not tell which
+    # one dropout may serve both (Phi), so that its call would not show which
     calls = Counter(module for module, _ in seen.outputs)
     once = [(module, out) for module, out in reversed(seen.outputs) if calls[module] == 1]
     f, g = added.factors
@@ -161,7 +161,7 @@ LOGITS_AT_ONCE = 1 << 26
 
 
 def runs_at_once(model: Any, n: int) -> int:
-    """How many runs of n tokens are made at once."""
+    """The number of runs of n tokens that are made at once."""
     logits: int = n * model.config.get_text_config().vocab_size
     return max(1, min(BATCH_TOKENS // n, LOGITS_AT_ONCE // logits))
 
@@ -243,7 +243,7 @@ def edited(
 ) -> Tensor:
     """Vectors (B, n, width), or (B·n, width) as some modules have them, after edits.
 
-    `heads`: how many there are, where the vectors are theirs side by side.
+    `heads`: their number, where the vectors are theirs side by side.
     """
     rows = rows_of(values, len(batch.interventions), batch.tokens)
     if heads is None:

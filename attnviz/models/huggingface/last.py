@@ -2,7 +2,7 @@
 
 A layer adds to the stream what its attention gives, times a factor, or through a norm (Gemma,
 OLMo 2); which of these is seen once for a model, on a run over one token that is held fixed. Each
-pass sees that its heads add up to what their projection gave.
+pass checks that its heads add up to what their projection gave.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ from attnviz.records.rests import FindRests
 
 @dataclass(frozen=True, eq=False)
 class LastPlan:
-    """Where the last position is recorded: the layers in order, and the norms outside of them.
+    """The places to record the last position: the layers in order, and the norms outside of them.
 
     `parts`, `added`: of the layers that attend, by number. `plain`: which of their modules were
     found to compute attention plainly.
@@ -84,7 +84,7 @@ def last_read(
 
 
 def _state(model: Any) -> Hashable:
-    """What a plan depends on: the modules, and what their users have put on them."""
+    """The state that a plan depends on: the modules, and the hooks that users have put on them."""
     modules = (
         (id(m), len(m._forward_hooks), len(m._forward_pre_hooks), "forward" in vars(m))
         for m in model.modules()
@@ -152,7 +152,7 @@ class LastRecorder:
             hand_over(call, layer, Handover(wanted, self._rests), self._proven)
 
     def read(self, ids: Tensor, logits: Tensor, biases: Mapping[int, Tensor | None]) -> LastRead:
-        """What was recorded, of a run over ids (1, n) whose last logits are these (1, 1, V).
+        """The record of a run over ids (1, n) whose last logits are these (1, 1, V).
 
         `biases`: those of the output projections.
         """
@@ -189,7 +189,7 @@ class LastRecorder:
         attended, w_o = self._rows[part.output].reshape(-1), writing.w_o.detach()
         norm = None if how.norm is None else frozen_norm(how.norm, *self._norms[how.norm])
         if how.norm is not None and norm is None:
-            raise unknown(f"{type(how.norm).__name__} is no norm that can be held fixed")
+            raise unknown(f"{type(how.norm).__name__} is not a norm that can be held fixed")
 
         def added(x: Tensor) -> Tensor:
             return how.factor * (x if norm is None else norm(x))

@@ -1,4 +1,4 @@
-"""What a layer adds to the residual stream, recognised by what sums up to its change in a run.
+"""A layer's addition to the residual stream, found from the outputs that sum up to its change.
 
 A layer adds an output as it is, times a factor (Granite), through a norm of its own (Gemma 2), or
 with a norm over the sum (BERT), where attention and the MLP can no longer be told apart.
@@ -15,7 +15,7 @@ from attnviz.models.huggingface.layers import is_norm
 from attnviz.records.trace import Residual
 
 EXACT = 1e-5
-ENOUGH = 64  # tokens: two factors that fit so many rows fit them all
+ENOUGH = 64  # tokens: two factors that fit as many rows fit them all
 
 
 @dataclass(frozen=True)

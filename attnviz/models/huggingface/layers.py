@@ -31,7 +31,7 @@ CROSS = re.compile(r"encoder_attn|encdecattention|cross_?attention|cross_attn", 
 
 
 class Layers:
-    """Which layer each attention module of a model is at work for, in one run.
+    """The layer of each attention module of a model, in one run.
 
     The name of a module contains its number. A module that several layers share counts up, from
     its own number again in another run.
@@ -101,12 +101,12 @@ def _place(module: str) -> str:
 
 
 def alone(module: str) -> Kind:
-    """Which of one text's attentions a module is, by its dotted name."""
+    """The kind of a module's attention in a model of one text, by its dotted name."""
     return "cross" if CROSS.search(module) else "self"
 
 
 def kind_of(module: str) -> Kind:
-    """Which of an encoder-decoder's attentions a module is, by its dotted name."""
+    """The kind of a module's attention in an encoder-decoder, by its dotted name."""
     if CROSS.search(module):
         return "cross"
     sides = [part for part in module.split(".") if part in ("encoder", "decoder")]

@@ -79,8 +79,8 @@ def wrap_huggingface(
 ) -> HuggingFaceModel:
     """A transformers model that is in memory already, wrapped by PEFT or not; it stays as it is.
 
-    `tokenizer`: of a model that reads images, its processor; of images alone, the processor of
-    these. `name`: what to call it; None: what transformers calls it.
+    `tokenizer`: of a model that reads images, its processor; of only images, the processor of
+    these. `name`: its name, or None for the one that transformers gives it.
     """
     from transformers import PreTrainedModel
 
@@ -88,7 +88,7 @@ def wrap_huggingface(
     plain = model.get_base_model() if hasattr(model, "get_base_model") else model  # PEFT
     if not isinstance(plain, PreTrainedModel):
         raise ModelError(
-            f"a {type(model).__name__} is no model of transformers", "give a name or a folder"
+            f"a {type(model).__name__} is not a transformers model", "give a name or a folder"
         )
     check_evaluating(plain)
     reader = reader_of(plain, tokenizer)
@@ -114,7 +114,7 @@ def wrap_huggingface(
 
 
 def _unwrapped(model: Any, tokenizer: Any) -> tuple[Any, Any]:
-    """What a SentenceTransformer or a CrossEncoder runs, and its tokenizer; others as they are."""
+    """The model in a SentenceTransformer or a CrossEncoder, and its tokenizer; others unchanged."""
     from transformers import PreTrainedModel
 
     first = model[0] if isinstance(model, nn.Sequential) and len(model) else model
@@ -212,7 +212,7 @@ def _other_function(model: Any, tokenizer: TextTokenizer) -> str:
 
 
 def _tells_types(model: Any) -> bool:
-    """Whether a model tells apart the types of tokens; XLNet does so without an embedding."""
+    """Whether a model distinguishes the types of tokens; XLNet does so without an embedding."""
     config = getattr(model.config, "encoder", model.config)
     named = TYPES in inspect.signature(model.forward).parameters or config is not model.config
     return named and getattr(config, "type_vocab_size", 2) > 1
@@ -253,7 +253,7 @@ def _attention(model: Any, sizes: ModelSizes) -> "ModelAttention":
 
 @dataclass(frozen=True)
 class ModelAttention:
-    """The attention of a model: heads of each layer (0: none), and whether it is causal.
+    """The attention of a model: heads of each layer (or 0), and whether it is causal.
 
     `sinks`: its attention function is not transformers' own, and may leave a part of a row out.
     """
@@ -337,7 +337,7 @@ def _few_tokens(model: Any, sizes: ModelSizes) -> dict[str, Any]:
 
 
 def _check_within(wrapper: Any, plain: Any, inputs: dict[str, Any]) -> None:
-    """See that all that PEFT adds stands within the model, which is what is run."""
+    """Check that all that PEFT adds is within the model, which is the part that is run."""
     configs = getattr(wrapper, "peft_config", {}).values()
     inside = not any(getattr(config, "alora_invocation_tokens", None) for config in configs)
     if inside and isinstance(wrapper, nn.Module):
@@ -359,7 +359,7 @@ def _load_weights(folder: Path, placement: Placement) -> Any:
     logging.disable_progress_bar()
     if read_config(folder).get("quantization_config"):
         raise ModelError(
-            f"the weights in {str(folder)!r} are quantised, and attnviz takes floating point alone",
+            f"the weights in {str(folder)!r} are quantised, but attnviz reads only floating point",
             "use the model that they were made from",
         )
     for model_class, config in _model_classes(transformers_config(folder)):

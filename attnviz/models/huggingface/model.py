@@ -170,7 +170,7 @@ class HuggingFaceModel(LoadedModel):
         consume: Consumer,
         go_on: GoOn,
     ) -> None:
-        """Write tokens, as `LoadedModel.generate`; `inputs`: what the model's `generate` reads."""
+        """Write tokens, as `LoadedModel.generate`; `inputs`: those of the model's `generate`."""
         ends = getattr(self.model.generation_config, "eos_token_id", None)
         ends = [ends] if isinstance(ends, int) else ends or ()
         handover, step, read = Handover(wanted, consume), 0, inputs["inputs"].size(1)
@@ -241,7 +241,7 @@ class HuggingFaceModel(LoadedModel):
     def _answer_log_probabilities(
         self, rows: Sequence[Mapping[str, Any]], answer: Sequence[int]
     ) -> FloatArray:
-        """As `log_probabilities`, of a forward pass whose last m logits are those of the answer.
+        """The `log_probabilities`, by a forward pass whose last m logits are those of the answer.
 
         `rows`: the arguments for each prompt, which run as one batch.
         """
@@ -307,7 +307,7 @@ class SelfAttending(HuggingFaceModel):
 
 
 class OneStack(HuggingFaceModel):
-    """A model whose recorded attention stands in one stack of layers, with one residual stream."""
+    """A model whose recorded attention is in one stack of layers, with one residual stream."""
 
     @property
     def stack(self) -> Any:
@@ -360,7 +360,7 @@ class OneSequence(SelfAttending, OneStack):
     def _hand_over_logits(
         self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
     ) -> None:
-        """As `predict` and `fill`: those of the lens, from layer 0 on, then the model's own."""
+        """Hand over logits as `predict` and `fill`: the lens's from layer 0, then the model's."""
         inputs, wanted = self.inputs(ids), torch.tensor(list(positions))
 
         def hand_over(layer: int | None) -> None:
@@ -442,7 +442,7 @@ class PrefixLM(OneSequence):
         self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
     ) -> FloatArray:
         read, written = len(prompts[0]), len(answer) - 1
-        written_only = self._ids([0] * read + [1] * written)  # the answer is no part of the prefix
+        written_only = self._ids([0] * read + [1] * written)  # the prefix is without the answer
         rows = [
             {**self.inputs([*ids, *answer[:-1]]), "token_type_ids": written_only} for ids in prompts
         ]

@@ -108,7 +108,7 @@ class _PathRuns:
         return recording(self.model, read)
 
     def received(self, to: Receiver, vectors: Tensor) -> Tensor:
-        """The logits (B, V) of the text where a receiver alone gets other vectors."""
+        """The logits (B, V) of the text where only a receiver gets other vectors."""
         if to.letter:
             given = self._giving(to, vectors)
         else:
@@ -154,7 +154,7 @@ def _path_runs(model: Any, ids: Tensor, heads_per_layer: Sequence[int], paths: P
     """Run the text and the source once.
 
     Raises:
-        ModelError: these paths of this model cannot be told from others.
+        ModelError: these paths of this model cannot be separated from others.
     """
     if any(to.letter for to in paths.receivers) and not model._can_set_attn_implementation():
         raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
@@ -194,9 +194,9 @@ def _vectors_held(
     places: Mapping[tuple[SiteKind, int], SitePlace],
     sites: Collection[Site],
 ) -> dict[Site, Tensor]:
-    """The vectors of sites, without which no token tells another one anything.
+    """The vectors of sites, without which no token moves anything to another.
 
-    The text (1, n) runs beside one in which its tokens, but for the last, stand one place earlier;
+    The text (1, n) runs beside one in which its tokens, but for the last, are one place earlier;
     the logits after the last one agree where these vectors are held fixed.
     """
     run = SourceRun(ids[0].tolist(), range(ids.size(1)))

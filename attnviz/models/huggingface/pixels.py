@@ -1,4 +1,4 @@
-"""What a model that reads an image alone is given of it."""
+"""The input of a model that reads only an image."""
 
 from collections.abc import Mapping
 from contextlib import suppress

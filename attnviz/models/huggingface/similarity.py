@@ -1,4 +1,4 @@
-"""How much each token of an image adds, through each head, to its similarity with a text (CLIP).
+"""The addition of each image token, through each head, to the similarity with a text (CLIP).
 
 Gandelsman, Efros & Steinhardt 2024, "Interpreting CLIP's Image Representation via Text-Based
 Decomposition", arXiv 2310.05916, section 3: the class token's last vector is the sum of what all
@@ -35,7 +35,7 @@ from attnviz.records.transforms import Additions
 
 @dataclass(frozen=True, kw_only=True)
 class ClipSight(ImageEncoder):
-    """The image side of CLIP, which can be told what a text is to be looked for.
+    """The image side of CLIP, which can be given the text to look for.
 
     `towers`: the whole model. `reader`: the tokenizer of its texts. `toward` (d): u, where a text
     is given; rows are then what keys add to the cosine, and else weights.

@@ -30,17 +30,17 @@ from attnviz.records.speech import envelope_of, resampled
 from attnviz.records.tokens import Token, numbered
 
 MOST_HEARD = 30
-"""Seconds that are heard of a sound by a model that has no window of its own."""
+"""The seconds of a sound that a model without a window of its own reads."""
 MOST_WRITTEN = 224
 """The most tokens of a text that a model writes by itself: those of 30 s of speech."""
 NO_TOKEN = -1
-"""The id of a frame, which is no token of a vocabulary."""
+"""The id of a frame, which is not a token of a vocabulary."""
 _extractor = lru_cache(2)(read_extractor)
 
 
 @dataclass(frozen=True, eq=False)
 class SpeechInputs:
-    """What a model is given of a sound: the arguments of its forward pass, by name."""
+    """The model's inputs for a sound: the arguments of its forward pass, by name."""
 
     features: Mapping[str, Tensor]
 
@@ -87,7 +87,7 @@ def _own(extractor: Any, name: str) -> int:
 
 
 def _features(model: Any, extractor: Any, samples: Waveform) -> SpeechInputs:
-    """What the feature extractor makes of the samples, as one text of a batch."""
+    """The features that the extractor makes of the samples, as one text of a batch."""
     name = model.main_input_name
     try:
         made = extractor(samples, sampling_rate=int(extractor.sampling_rate), return_tensors="pt")
@@ -106,7 +106,7 @@ class _FirstAttention(Exception):
 
 
 def _frames(model: "SpeechModel", given: SpeechInputs) -> int:
-    """How many frames the first layer reads."""
+    """The number of frames that the first layer reads."""
     found = 0
 
     def on_call(call: AttentionCall) -> None:
@@ -196,12 +196,12 @@ def with_alignment(card: ModelCard, model: Any, sizes: ModelSizes) -> tuple[Mode
     return replace(card, heads=(*card.heads, *named)), "" if heads else NONE_ALIGNS
 
 
-NONE_ALIGNS = "the alignment_heads of its settings are no heads of this model, and are left out"
+NONE_ALIGNS = "the alignment_heads of its settings are not heads of this model, and are left out"
 
 
 @dataclass(frozen=True, kw_only=True)
 class SpeechModel(HuggingFaceModel):
-    """A model that reads a sound; `heard`: the one that it reads wherever it runs."""
+    """A model that reads a sound; `heard`: the sound that it reads wherever it runs."""
 
     heard: SpeechInputs | None = None
 
@@ -215,7 +215,7 @@ class SpeechModel(HuggingFaceModel):
 
     def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
         if self.heard is None:
-            raise UsageError(f"{self.identity.name} reads speech alone", "give it a sound file")
+            raise UsageError(f"{self.identity.name} reads only speech", "give it a sound file")
         return self.heard.on(self.model)
 
 
@@ -250,7 +250,7 @@ class SpeechWriter(SpeechModel, EncoderDecoder):
         own = [token.id for token in plain]
         begins = self._begins() if hasattr(self.model, "generate") else ()
         if len(begins) + len(own) + 1 >= self.tokenizer.context:
-            return plain  # more than it writes, which is told of
+            return plain  # more than it writes, which a note says
         return self._spelled(begins, own, ended=True, inner=plain)[1]
 
     def _spelled(
@@ -287,7 +287,7 @@ class SpeechWriter(SpeechModel, EncoderDecoder):
         return {id_ for id_, token in added.items() if token.special}
 
     def _begins(self) -> tuple[int, ...]:
-        """What Whisper is given behind its first token: language, task, no times in the text."""
+        """Whisper's tokens after its first one: language, task, no times in the text."""
         retrieve = getattr(self.model, "_retrieve_init_tokens", None)
         if retrieve is None:
             return ()

@@ -1,4 +1,4 @@
-"""What a vision-language model is given of images, and a view of the model that sees them.
+"""The inputs of a vision-language model for images, and a view of the model that sees them.
 
 Transformers' own processor makes the inputs, and the model is run on them as it is.
 """
@@ -24,9 +24,9 @@ from attnviz.models.huggingface.image_patches import Patches, seen_image
 from attnviz.records.places import RawImage, SeenImage
 
 IDLE = ("attention_mask", "labels")
-"""What a processor makes that says nothing of one text that is read."""
+"""The processor's outputs that the model does not need for a single text."""
 OF_TOKENS = ("mm_token_type_ids", "token_type_ids")
-"""What has a value for each token (1, n): whether it is one of an image."""
+"""The inputs with a value for each token (1, n): whether it is one of an image."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +94,11 @@ def read_images(
 
 
 CROSSED = "cross_attention_mask"
-"""Which tiles each token has cross-attention to (1, n, images, tiles)."""
+"""The mask of the tiles that each token has cross-attention to (1, n, images, tiles)."""
 
 
 def _of_tiles(model: Any, made: Mapping[str, Any]) -> list[int]:
-    """How many tokens the tiles of each image have, their class tokens among them."""
+    """The number of tokens of each image's tiles, their class tokens among them."""
     vision = model.config.vision_config
     patches = (vision.image_size // vision.patch_size) ** 2
     return [int(tiles.sum()) * (patches + 1) for tiles in made["aspect_ratio_mask"][0]]
@@ -108,14 +108,14 @@ def one_image(name: str, pictures: Sequence[RawImage]) -> RawImage:
     """The image of a model that reads one at a time, checked."""
     if len(pictures) != 1:
         raise InputError(
-            f"{name} reads one image at a time, and {len(pictures)} are given", "give one"
+            f"{name} reads one image at a time, but {len(pictures)} are given", "give one"
         )
     check_sides(pictures[0])
     return pictures[0]
 
 
 def check_fits(tokens: Sequence[Any], context: int) -> None:
-    """Check that a model takes so many tokens of a text."""
+    """Check that a model takes this number of tokens of a text."""
     if len(tokens) > context:
         raise InputError(
             f"the text has {len(tokens)} tokens, but the model takes at most {context}",
@@ -136,7 +136,7 @@ def check_sides(raw: RawImage) -> None:
     if short >= LEAST_SIDE and long <= MOST_LONG * short:
         return
     raise InputError(
-        f"the image {raw.name} has {width:,} × {height:,} pixels, and attnviz reads images of "
+        f"the image {raw.name} has {width:,} × {height:,} pixels, but attnviz reads images of "
         f"at least {LEAST_SIDE} pixels along each side, the longer at most {MOST_LONG} times the "
         "shorter",
         "cut it, or pad it",
@@ -186,7 +186,7 @@ def processing(model: Any) -> Iterator[None]:
 def _processed(
     processor: Any, text: str, images: list[Any], *, around: bool
 ) -> tuple[Any, dict[str, Any]]:
-    """What a processor makes of a text and its images, and how it replaced their marks."""
+    """The processor's output for a text and its images, and its replacements of their marks."""
     replaced: dict[str, Any] = {"before": text, "after": text, "offsets": []}
 
     def keep(texts: list[str], *others: Any, **more: Any) -> Any:
@@ -210,7 +210,7 @@ def _processed(
 
 
 def image_token(model: Any) -> int:
-    """The id of the token in whose place a part of an image stands."""
+    """The id of the token that parts of an image replace."""
     names = ("image_token_id", "image_token_index")
     found = (getattr(model.config, name, None) for name in names)
     token = next((id_ for id_ in found if isinstance(id_, int)), None)
@@ -223,7 +223,7 @@ def image_token(model: Any) -> int:
 
 
 def seeing(model: Any, given: ImageInputs) -> Any:
-    """A view of a model that sees these images, wherever it runs over their tokens."""
+    """A view of a model that reads these images, wherever it runs over their tokens."""
     view = _view(model, partial(beside, given))
     for each in (view, view.base_model):
         each.given_images = given
@@ -249,7 +249,7 @@ def _view(model: Any, more: Callable[[Tensor], dict[str, Any]]) -> Any:
 
 
 def float64_copy(model: Any) -> Any:
-    """A copy of a model, or of a view of one that sees images, in float64 on the CPU."""
+    """A copy of a model, or of a view of one with images, in float64 on the CPU."""
     given = getattr(model, "given_images", None)
     if types := getattr(model, "given_types", None):
         return telling(float64_copy(model.plain), types[0], types[1])
@@ -260,7 +260,7 @@ def float64_copy(model: Any) -> Any:
 
 
 def telling(model: Any, ids: Tensor, types: Tensor) -> Any:
-    """A view of a model that is told the types (1, n) of the tokens of a pair, by their ids."""
+    """A view of a model that gets the types (1, n) of the tokens of a pair, by their ids."""
 
     def more(given: Tensor) -> dict[str, Any]:
         same = given.shape[1:] == ids.shape[1:] and bool((given == ids.to(given)).all())
@@ -268,7 +268,7 @@ def telling(model: Any, ids: Tensor, types: Tensor) -> Any:
 
     view = _view(model, more)
     view.given_types = ids, types
-    if hasattr(model.config, "encoder"):  # which is run alone, too
+    if hasattr(model.config, "encoder"):  # which is also run by itself
         encoder = _view(model.get_encoder(), more)
         view.get_encoder = lambda: encoder
     return view
@@ -289,7 +289,7 @@ def _given(forward: Any, more: Callable[[Tensor], dict[str, Any]]) -> Any:
 
 
 def looks_ahead(model: Any, given: ImageInputs) -> bool | None:
-    """Whether tokens attend to later ones where images are among them; None: as in any text.
+    """Whether tokens attend to later ones if images are among them, or None for as in any text.
 
     It is seen on a few tokens, without pixels: the kind of each decides what the mask hides.
     """
@@ -317,7 +317,7 @@ class _Reached(Exception):
 
 
 def vision_tokens(model: Any, given: ImageInputs) -> int:
-    """How many tokens of an image, in one row of a batch, the first layer of its side reads."""
+    """The number of an image's tokens, in one row of a batch, in the first layer of its side."""
     vision, found = set(vision_of(model).modules()), 0
 
     def on_call(call: AttentionCall) -> None:
@@ -332,19 +332,19 @@ def vision_tokens(model: Any, given: ImageInputs) -> int:
 
 
 def of_text(model: Any, ids: Tensor) -> Tensor:
-    """Which of the ids (1, n) stand for themselves and not for a part of an image (n)."""
+    """A mask of the ids (1, n) that are tokens and not parts of an image (n)."""
     given = getattr(model, "given_images", None)
     return torch.ones_like(ids[0]).bool() if given is None else ids[0] != given.token
 
 
 def beside_of(model: Any, ids: Tensor) -> dict[str, Any]:
-    """What a view of a model is given beside ids (B, n); nothing where it is no view."""
+    """The inputs beside ids (B, n) for a view of a model; nothing for another model."""
     more = vars(model).get("more")
     return {} if more is None else more(ids)
 
 
 def beside(given: ImageInputs, ids: Tensor) -> dict[str, Any]:
-    """What is beside ids (B, n) that hold the tokens of all images.
+    """The inputs beside ids (B, n) that hold the tokens of all images.
 
     Nothing where none of the tokens is one of an image, as in the later steps of an answer; but
     for a model whose text has none.
@@ -357,7 +357,7 @@ def beside(given: ImageInputs, ids: Tensor) -> dict[str, Any]:
         if name in OF_TOKENS:  # one value for tokens of images, another for those of text
             of_images, of_text = value[0][prompt][0], value[0][-1]
             more[name] = torch.where(here, of_images.to(ids), of_text.to(ids)).to(value.dtype)
-        elif name == CROSSED:  # what follows the text sees what its last token sees
+        elif name == CROSSED:  # tokens after the text attend to what its last token attends to
             after = value[:, -1:].expand(-1, max(0, ids.size(1) - value.size(1)), -1, -1)
             rows = torch.cat([value, after], dim=1)[:, : ids.size(1)]
             more[name] = rows.repeat(len(ids), 1, 1, 1).to(ids.device)

@@ -84,7 +84,7 @@ def test_cutting_every_link_of_a_head_is_ablating_it() -> None:
 
 def test_a_last_row_predicts_no_token_of_the_text(run: Run) -> None:
     for more in ({}, {"rows": "token"}, {"cut": ["-1:blue", "was:0"]}):
-        with pytest.raises(UsageError, match="the last token's row alone, which predicts no token"):
+        with pytest.raises(UsageError, match="only the last token's row, which predicts no token"):
             attnviz.ablate(TEXT, **{"cut": "-1:blue", **more})
     assert changes("-1:blue") == changes("was:blue")
     rows = attnviz.ablate(TEXT, cut=["-1:blue", "bird#2:blue"], rows="token").record.changes
@@ -127,7 +127,7 @@ def test_the_links_are_told_in_words_and_rows_name_them(run: Run) -> None:
 def test_a_name_that_is_no_segment_says_which_there_are() -> None:
     for cut, said in {
         "@three:@one": "'@three' is no segment; there are: @other, @one, @two",
-        "@:@one": "has @ on one side alone",
+        "@:@one": "has @ on only one side",
         "@one:@two": "'@one' never attends to '@two'",
     }.items():
         with pytest.raises(UsageError, match=said):

@@ -35,7 +35,7 @@ def test_the_list_of_tokens_names_an_image_as_one(run: Run) -> None:
 def test_a_page_of_it_is_refused(run: Run, tmp_path: Path) -> None:
     ended = run("explain", *ASKED, "-o", str(tmp_path / "page.html"))
     wrong = (
-        "is not for a page, which runs the model on text alone; write txt or json, or leave it out."
+        "is not for a page, which runs the model only on text; write txt or json, or leave it out."
     )
     assert ended.err == f"attnviz: --image {wrong}\n"
     made = attnviz.explain(ASKED[0], "shapes", image=PICTURE)

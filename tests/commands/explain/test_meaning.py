@@ -126,8 +126,8 @@ def test_the_built_in_model_reads_out_what_the_text_says(run: Run) -> None:
         (0.1, 0.9, 0.9, "L1H0 adds red."),
         (0.9, 0.9, 0.9, "L1H0 adds red, which could be read before it, too."),
         (0.1, 0.9, 0.4, "What L1H0 adds reads as red; after it, the stream does not."),
-        (0.1, 0.4, 0.9, "From what L1H0 adds alone: unsure."),
-        (0.1, None, 0.9, "From what L1H0 adds alone: cannot be told (right 0.34, chance 0.33)."),
+        (0.1, 0.4, 0.9, "From only what L1H0 adds: unsure."),
+        (0.1, None, 0.9, "From only what L1H0 adds: cannot be told (right 0.34, chance 0.33)."),
     ],
 )
 def test_an_addition_is_said_to_add_only_what_is_taken_up(
@@ -157,7 +157,7 @@ def test_other_heads_are_named_only_where_what_they_add_is_right_above_chance(ru
 
 def test_a_word_that_falls_into_pieces_is_told(run: Run) -> None:
     shown = on_one_line(run("explain", "the creature was zorbly", "--only", "1").out)
-    assert "“zorbly” is no token of the vocabulary; it falls into ␣ z or b ly." in shown
+    assert "“zorbly” is not a token of the vocabulary; it falls into ␣ z or b ly." in shown
     assert "“creature” is no token" not in shown
 
 

@@ -109,7 +109,7 @@ def test_numbers_of_a_long_run_have_two_bytes_and_the_page_says_what_that_change
     assert found.probability == pytest.approx(error["probability"], rel=0.05)
     assert 0 < found.weight < 1e-3
     why = page.evaluate('() => JSON.parse(document.getElementById("data").textContent).why')
-    assert "this model has 11 MB of weights, and a page carries at most 1 MB" in why
+    assert "this model has 11 MB of weights, but a page carries at most 1 MB" in why
     page.close()
     with pytest.raises(InputError, match=r"the page would have") as error:
         attnviz.explain(f"{TEXT} " * 20, model).save(file)

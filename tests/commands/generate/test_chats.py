@@ -285,7 +285,7 @@ def test_documents_that_a_template_does_not_write_stand_before_the_question(
     check = answer.check()
     assert {*own} < {*check.documents}
     assert check.statements[0].groundedness is not None
-    assert "does not write the documents: they stand before" in str(answer.notes)
+    assert "does not write the documents: they come before" in str(answer.notes)
     assert "leaves this out" not in str(answer.notes)
     assert "template (" in str(answer)
     assert "was not deleted, as the answer follows it" in " ".join(str(answer).split())

@@ -232,12 +232,12 @@ def test_without_documents_there_are_single_deletions_alone(tmp_path: Path) -> N
     check = answer.check()
     assert (check.documents, check.grounds, check.statements) == ((), None, ())
     assert [effect.segment for effect in check.effects] == ["user"]
-    with pytest.raises(InputError, match="deletes documents, and there are none"):
+    with pytest.raises(InputError, match="deletes documents, but there are none"):
         answer.check("subsets")
-    with pytest.raises(InputError, match="compares orders of documents, and there are none"):
+    with pytest.raises(InputError, match="compares orders of documents, but there are none"):
         answer.check("curve")
     one = attnviz.generate(f"{TOLD} {ASKS}", target=" Leo")
-    with pytest.raises(InputError, match="compares orders of documents, and there is one"):
+    with pytest.raises(InputError, match="compares orders of documents, but there is one"):
         one.check("curve")
     with pytest.raises(UsageError):
         answer.check("all")  # type: ignore[arg-type]

@@ -142,7 +142,7 @@ def test_a_results_file_that_was_made_with_other_heads_is_refused(
     kept.write_text(kept.read_text().replace('"L0H0": 0.0', '"L0H0": 1.0'))
     ended = run(*asked, str(out))
     assert ended.status is ExitStatus.USAGE
-    assert "has the heads 'L1H0', and this run 'L0H0,L1H0'" in ended.err
+    assert "has the heads 'L1H0', but this run 'L0H0,L1H0'" in ended.err
     assert out.read_bytes() == before
     run(*asked, str(tmp_path / "new.jsonl"))
     rows = (tmp_path / "new.jsonl").read_text().splitlines()

@@ -53,7 +53,7 @@ def test_a_file_has_the_rows_of_each_answer_and_why_a_line_has_none(
 ) -> None:
     ended = answer(run, questions, "--check")
     assert ended.status is ExitStatus.INPUT
-    assert "line 3: --check deletes segments before the last one, and there are none" in ended.err
+    assert "line 3: --check deletes segments before the last one, but there are none" in ended.err
     assert "results.jsonl has 3 answers, and none for lines 3, 4, 6" in ended.err
     rows = rows_in(questions.with_name("results.jsonl").read_text())
     assert {row["line"] for row in rows if "error" not in row} == {1, 2, 5}
@@ -120,7 +120,7 @@ def test_other_settings_are_refused_and_change_nothing(
     before = out.read_bytes()
     ended = answer(run, questions, *other)
     assert ended.status is ExitStatus.USAGE
-    assert "has the settings '--check', and this run" in ended.err
+    assert "has the settings '--check', but this run" in ended.err
     assert out.read_bytes() == before
 
 
@@ -219,7 +219,7 @@ def test_no_other_file_is_taken_for_one(run: Run, questions: Path, content: str)
     out.write_text(content)
     ended = answer(run, questions)
     assert (ended.status, out.read_text()) == (ExitStatus.INPUT, content)
-    assert "is no row of a results file" in ended.err
+    assert "is not a row of a results file" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_no_other_file_without_a_newline_at_its_end_is_cut(
     ended = answer(run, questions)
     assert (ended.status, out.read_text()) == (ExitStatus.INPUT, content)
     assert "line 1 of" in ended.err
-    assert "is no row of a results file; give another file." in ended.err
+    assert "is not a row of a results file; give another file." in ended.err
 
 
 def test_a_tail_that_begins_as_a_row_is_dropped(run: Run, questions: Path) -> None:
@@ -284,7 +284,7 @@ def test_a_row_with_a_field_of_another_kind_is_none_of_a_results_file(
     out.write_text(text)
     ended = answer(run, asked)
     assert (ended.status, out.read_text()) == (ExitStatus.INPUT, text)
-    assert "is no row of a results file" in ended.err
+    assert "is not a row of a results file" in ended.err
 
 
 def test_a_disk_that_is_full_leaves_whole_answers(run: Run, questions: Path) -> None:
@@ -371,12 +371,12 @@ def test_an_id_that_repeats_is_named(run: Run, questions: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["-o", "r.jsonl"], "--resume goes on with the lines of a file of rows"),
-        (["--lines"], "--resume goes on with the lines of a file of rows"),
-        (["--lines", "-o", "r.csv"], "--resume goes on with the lines of a file of rows"),
-        (["--lines", "-o", "r-{line}.jsonl"], "--resume goes on with the lines of a file of rows"),
+        (["-o", "r.jsonl"], "--resume continues the lines of a file of rows"),
+        (["--lines"], "--resume continues the lines of a file of rows"),
+        (["--lines", "-o", "r.csv"], "--resume continues the lines of a file of rows"),
+        (["--lines", "-o", "r-{line}.jsonl"], "--resume continues the lines of a file of rows"),
         (["--lines", "-o", "r.jsonl", "--square"], "--square does nothing for --resume"),
-        (["--lines", "-o", "r.jsonl", "--check-method", "curve"], "no rows of answers"),
+        (["--lines", "-o", "r.jsonl", "--check-method", "curve"], "an answer has no rows"),
         (["--lines", "-o", "r.jsonl", "--rows", "word"], "a row of a results file is a sentence"),
         (
             ["--lines", "-o", "r.jsonl", "--pages", "p", "--rows", "word"],

@@ -137,7 +137,7 @@ def test_each_line_may_bring_its_own_text_and_image(
     boxes = written(tmp_path / "boxes.jsonl", *lines)
     ended = run("heads", "-m", str(folder), "--boxes", str(boxes), "--top", "2")
     assert ended.status == 0, ended.err
-    assert "2 boxes; 1 word run alone, without a text" in " ".join(ended.out.split())
+    assert "2 boxes; 1 word run without a text" in " ".join(ended.out.split())
     given = attnviz.heads("<image>ab", folder, image=image, boxes=[{"query": "a", "box": BOX}])
     assert given.about.endswith("attention in 1 box")
     assert "mass  ± s.e." in ended.out
@@ -212,7 +212,7 @@ def test_an_edge_may_be_rounded_up(folder: Path, image: Path) -> None:
 
 def test_a_box_that_was_cropped_away_is_told(folder: Path) -> None:
     wide = np.zeros((100, 400, 3), np.uint8)
-    with pytest.raises(InputError, match="where the model saw nothing"):
+    with pytest.raises(InputError, match="where the model read nothing"):
         attnviz.heads("ab", folder, image=wide, boxes=[{"query": "b", "box": [0, 0, 50, 90]}])
 
 

@@ -96,7 +96,7 @@ def test_pairs_that_run_in_opposite_directions_have_a_mean_change_and_one_side_a
     assert mean["change"] == pytest.approx(sum(row["change"] for row in each) / 2)
     (left,) = found.record.against
     assert mean["share"] == pytest.approx(each[2 - left]["share"])
-    assert f"on line {left}: counted in the mean change alone" in str(found.notes)
+    assert f"on line {left}: counted only in the mean change" in str(found.notes)
 
 
 def test_a_word_of_several_tokens_is_measured_by_its_first_behind_a_space() -> None:

@@ -113,7 +113,7 @@ def test_pairs_whose_source_is_lower_are_in_the_mean_change_and_in_no_share(
     assert mean["share_error"] == pytest.approx(
         rest.std(ddof=1) / np.sqrt(3) / gaps[kept].mean(), rel=1e-4
     )
-    said = "the source is not higher than the text on line 3: counted in the mean change alone"
+    said = "the source is not higher than the text on line 3: counted only in the mean change"
     assert said in ended.err
     for more in ((), ("--together",)):
         ended = run(*asked, *more)

@@ -210,7 +210,7 @@ def test_small_shares_are_written_with_more_digits_and_drawn_as_no_path(
 def test_the_logits_read_no_token_but_the_last_directly(run: Run) -> None:
     for more in ((), ("--fast",)):
         ended = run("patch", BLUE, "--from", RED, "--to", "logits", "--query", "blue", *more)
-        assert "the last token is not patched" in ended.err
+        assert "only the last token, which is not patched" in ended.err
     both = run("patch", BLUE, "--from", RED, "--to", "logits", "--query", "blue", "--query", "-1")
     assert both.status == 0
 
@@ -223,7 +223,7 @@ def test_the_logits_read_no_token_but_the_last_directly(run: Run) -> None:
         ("L5.mlp", "there is no layer 5 (in --to L5.mlp)"),
         ("L4H0.z", "--to 'L4H0.z' cannot be read"),
         ("", "--to '' cannot be read"),
-        ("L0H1.q", "nothing that is patched stands before L0H1.q"),
+        ("L0H1.q", "nothing that is patched comes before L0H1.q"),
     ],
 )
 def test_what_is_no_receiver_is_refused(named: str, said: str, run: Run) -> None:

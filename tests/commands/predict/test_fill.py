@@ -138,7 +138,7 @@ def test_the_mean_over_lines_is_of_all_masks_of_each_text(run: Run, bert: Path) 
 @pytest.mark.parametrize(
     ("arguments", "status", "said"),
     [
-        (("the cat sat",), ExitStatus.INPUT, "fills masks, and the text has none; write [MASK]"),
+        (("the cat sat",), ExitStatus.INPUT, "fills masks, but the text has none; write [MASK]"),
         (("a [MASK]", "--each"), ExitStatus.USAGE, "--each is for next tokens"),
         (("a [MASK]", "--attribute"), ExitStatus.USAGE, "--attribute is for next tokens"),
     ],

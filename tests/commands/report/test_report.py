@@ -461,7 +461,7 @@ def test_another_model_is_compared_and_other_settings_are_not(file: Path, tmp_pa
     found = attnviz.report(new, against=other)
     assert found.notes == ("the models differ: builtin 8c6242cd678a12b7, and gpt2 12 before",)
     other = written(tmp_path / "old.jsonl", answer(1, settings="--check --hops 2"))
-    with pytest.raises(InputError, match=r"'--check', and .* with '--check --hops 2'"):
+    with pytest.raises(InputError, match=r"'--check', but .* with '--check --hops 2'"):
         attnviz.report(new, against=other)
 
 
@@ -615,7 +615,7 @@ def test_answers_about_images_are_left_out_and_a_file_of_them_says_so(
     lines.write_text(json.dumps({**asked, "image": image}) + "\n")
     command = ("generate", "--file", str(lines), "-m", "shapes", "--head", "L3H0", "--check")
     assert run(*command, "--resume", "-o", made).status is ExitStatus.OK
-    why = "line 1 is left out: it has images, and groundedness is of documents alone"
+    why = "line 1 is left out: it has images, and groundedness is only of documents"
     assert f"holds no results of an evaluation: {why}; " in run("report", made).err
     with lines.open("a") as more:
         more.write(json.dumps({**asked, "documents": ["a red circle ."]}) + "\n")

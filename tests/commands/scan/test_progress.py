@@ -126,7 +126,7 @@ def test_an_interruption_tells_what_is_kept_and_how_to_go_on() -> None:
         watching.begin("shards", every, every)
         watching.did(Done(3, 600, size=300))
         watching.stopped()
-    said = "1 of 4 shards are counted; the same command goes on from there\n"
+    said = "1 of 4 shards are counted; the same command continues from there\n"
     assert stderr.getvalue().endswith(said)
 
 

@@ -326,7 +326,7 @@ def test_standard_input_is_a_corpus(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("TEXTS", "-o", "OUT", "--shard", "x"), "is no part"),
+        (("TEXTS", "-o", "OUT", "--shard", "x"), "is not a part"),
         (("TEXTS", "-o", "OUT", "--field", "body"), "--field is for JSON lines"),
     ],
 )

@@ -173,7 +173,7 @@ def test_what_cannot_be_taken_from_memory_is_refused(gpt2_folder: Path) -> None:
     held.eval()
     with pytest.raises(attnviz.AttnvizError, match="no tokenizer was given; give the one"):
         attnviz.load_model(held)
-    with pytest.raises(attnviz.AttnvizError, match="is no model of transformers"):
+    with pytest.raises(attnviz.AttnvizError, match="is not a transformers model"):
         attnviz.load_model(3, tokenizer)  # type: ignore[arg-type]
     with pytest.raises(attnviz.AttnvizError, match="is taken as it is"):
         attnviz.load_model(held, tokenizer, dtype="bfloat16")

@@ -239,7 +239,7 @@ def test_commands_that_ask_about_a_text_say_which_take_an_image(
     given = ("hello", "--image", picture) if command == "generate" else (picture,)
     ended = run(command, *given, "-m", folders["dino"])
     assert ended.status is ExitStatus.USAGE
-    assert "reads images alone, and this is asked about a text" in ended.err
+    assert "reads only images, but this is asked about a text" in ended.err
 
 
 def test_predict_counts_images(run: Run, tmp_path: Path) -> None:

@@ -325,10 +325,7 @@ def test_a_page_too_large_for_a_browser_is_refused_before_the_model_runs(
         ended = run("show", TEXT, "-H", "all", "-o", str(target))
     for refused in (ended, run("show", str(saved), "-o", str(target))):
         assert refused.status is ExitStatus.INPUT
-        assert (
-            "6 heads would hold 270 weights, and a browser should not be given more than 45"
-            in refused.err
-        )
+        assert "6 heads would hold 270 weights, over the limit for a browser of 45" in refused.err
         assert not target.exists()
 
 

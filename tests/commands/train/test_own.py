@@ -537,7 +537,7 @@ def test_a_training_without_its_state_says_so(run: Run, tmp_path: Path, more: li
     (tmp_path / "t.txt").write_text(TEXT)
     ended = run("train", str(tmp_path / "t.txt"), "-o", str(tmp_path), *more)
     assert ended.status is ExitStatus.USAGE
-    assert "has lost its training.pt, and cannot be taken further; choose another" in ended.err
+    assert "has lost its training.pt, so it cannot be continued; choose another" in ended.err
 
 
 def test_what_was_settled_cannot_be_changed_on_the_way(run: Run, tmp_path: Path) -> None:

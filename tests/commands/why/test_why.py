@@ -128,7 +128,7 @@ def test_the_check_computes_what_the_sum_predicts(run: Run) -> None:
         assert each["part"]["kind"] != "biases"
     shown = on_one_line(run("why", *ASKED, "--check", columns=200).out)
     assert "with norms recomputed" in shown
-    kept = "taken away from what this head reads on that side alone: the other side, and what"
+    kept = "taken away only from what this head reads on that side: the other side, and what"
     assert f"{kept} earlier parts made of it, stay as they were" in shown
     assert kept not in on_one_line(run("why", *ASKED, columns=200).out)
 

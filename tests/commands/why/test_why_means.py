@@ -114,7 +114,7 @@ def test_positions_of_texts_of_several_lengths_do_not_correspond() -> None:
 def test_several_heads_or_tokens_without_roles_are_refused(run: Run) -> None:
     with pytest.raises(InputError, match="no roles"):
         attnviz.why(TEXTS, **ASKED, group="source")
-    with pytest.raises(UsageError, match="no tokens to tell apart"):
+    with pytest.raises(UsageError, match="no tokens to distinguish"):
         attnviz.why(TEXTS, **ASKED, group="layer", roles="word")
     done = run("why", *ASKED_ON_LINES, "--writes", stdin="\n".join(TEXTS).encode())
     assert done.status == ExitStatus.USAGE

@@ -228,7 +228,7 @@ def test_a_folder_that_holds_an_adapter_alone_says_for_which_model(
     (tmp_path / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": base}))
     ended = run("show", TEXT, "--model", str(tmp_path))
     assert ended.status is ExitStatus.MODEL
-    assert "holds a PEFT adapter alone" in ended.err
+    assert "holds only a PEFT adapter" in ended.err
     assert "attnviz.load_model(model, tokenizer)" in ended.err
     assert (f"for {BASE!r}" in ended.err) == (base == BASE)
     assert len(ended.err) < 500
@@ -284,7 +284,7 @@ def test_pieces_are_to_be_converted_only_where_transformers_can(
     ("name", "said"),
     [
         ("tiny.gguf", "a GGUF file, which this version of attnviz does not read"),
-        ("model.safetensors", "is a file, and a model is a folder"),
+        ("model.safetensors", "is a file, but a model is a folder"),
     ],
 )
 def test_a_file_in_the_place_of_a_folder_is_called_what_it_is(

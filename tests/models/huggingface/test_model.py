@@ -94,7 +94,7 @@ BROKEN: list[tuple[str, Callable[[Path], None], str]] = [
     ("NaN weights", _nan, "h.1.mlp.c_fc.bias .* NaN"),
     ("no tokenizer", lambda f: (f / "tokenizer.json").unlink(), "has no tokenizer.json"),
     ("a broken tokenizer", lambda f: (f / "tokenizer.json").write_text("{}"), "cannot be read"),
-    ("no heads", _edited(n_head=0), "n_head is 0, and must be a whole number from 1"),
+    ("no heads", _edited(n_head=0), "n_head is 0, but must be a whole number from 1"),
     ("no layers", _edited(n_layer=-1), "n_layer is -1"),
     ("a width that heads cannot share", _edited(n_head=2), "a divisor of n_embd 21"),
     ("a word for a size", _edited(n_positions="abc"), "n_positions is 'abc'"),

@@ -130,7 +130,7 @@ def test_a_config_that_cannot_be_is_told(tmp_path: Path) -> None:
     shutil.copytree(bundled_folder("translator"), folder)
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**config, "n_head": 5}))
-    with pytest.raises(ModelError, match="n_head is 5, and must be a divisor"):
+    with pytest.raises(ModelError, match="n_head is 5, but must be a divisor"):
         load(Source(str(folder)))
 
 

@@ -258,7 +258,9 @@ def test_the_older_files_of_special_tokens_take_no_template(folder: Path) -> Non
 
 def test_a_template_that_is_no_text_is_told(folder: Path) -> None:
     (folder / "tokenizer_config.json").write_text('{"chat_template": {"default": null}}')
-    with pytest.raises(ModelError, match="the model's chat template is no text; change the chat"):
+    with pytest.raises(
+        ModelError, match="the model's chat template is not a text; change the chat"
+    ):
         rendered(folder, {"messages": TURNS[:1]})
 
 
