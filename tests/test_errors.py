@@ -32,7 +32,7 @@ CASES: list[tuple[str, list[str], ExitStatus, str]] = [
         "an ambiguous query",
         ["show", "a a", "--view", "text", "--query", "a"],
         USAGE,
-        "stands at 2 positions",
+        "is at 2 positions",
     ),
     ("a full disk", ["show", "a", "-o", "/dev/full", "-f", "csv"], OUTPUT, "no space"),
     ("a model without a name", ["show", "a", "-m", ""], MODEL, "the model has no name"),

@@ -1,8 +1,8 @@
-"""Images as a model reads them: which pixels each of its image tokens stands for.
+"""Images as a model reads them: the pixels that each of its image tokens stands for.
 
 A processor turns an image, or parts of it, into sheets of pixels (an overview, tiles), and each
-sheet becomes a grid of tokens. What a sheet shows is a rectangle of the image, in its pixels, which
-may reach beyond the image: there the model saw padding.
+sheet becomes a grid of tokens. A sheet shows a rectangle of the image, in its pixels, which may
+reach beyond the image: there the model read padding.
 """
 
 import re
@@ -26,7 +26,7 @@ class Patch:
     """The part of an image that a token stands for: a cell in the grid of one of its views.
 
     `image`, `view`: their numbers, from 0. `box`: in shares of the image's width and height, which
-    may lie beyond 0 and 1 where the model saw padding.
+    may be below 0 or above 1 where the model read padding.
     """
 
     image: int
@@ -36,13 +36,13 @@ class Patch:
     box: Box = (0.0, 0.0, 0.0, 0.0)
 
     def holds(self, x: float, y: float) -> bool:
-        """Whether a point of the image, in shares, lies in it."""
+        """Whether it contains a point of the image, in shares."""
         x0, y0, x1, y1 = self.box
         across, down = x0 <= x < x1 or x0 < x == 1 <= x1, y0 <= y < y1 or y0 < y == 1 <= y1
         return across and down  # the right and the lower edge belong to the image, too
 
     def within(self, box: Box) -> float:
-        """The share of it that lies in a box in shares of the image."""
+        """The share of its area within a box, given in shares of the image."""
         x0, y0, x1, y1 = self.box
         across, down = min(x1, box[2]) - max(x0, box[0]), min(y1, box[3]) - max(y0, box[1])
         return max(0.0, across) * max(0.0, down) / ((x1 - x0) * (y1 - y0))
@@ -67,10 +67,10 @@ class RawImage:
 
 @dataclass(frozen=True)
 class ReadAs:
-    """How a text with images is read.
+    """The way to read a text with images.
 
-    `bos`, `special`: as `TextTokenizer.encode` takes them; None: as the model was trained. `whole`:
-    it is what a chat template made, with the model's own marks.
+    `bos`, `special`: as in `TextTokenizer.encode`, None for the model's default. `whole`: the text
+    was written by a chat template, with the model's own marks.
     """
 
     bos: bool | None = None
@@ -106,7 +106,7 @@ class SeenImage:
     views: tuple[ImageView, ...]
 
     def shown(self) -> NDArray[np.bool_]:
-        """(height, width): which pixels lie in a view."""
+        """A mask (height, width) of the pixels within a view."""
         width, height = self.raw.size
         inside = np.zeros((height, width), np.bool_)
         for view in self.views:
@@ -116,7 +116,7 @@ class SeenImage:
 
 
 CLASS = "[class", "[CLS"
-"""How the names of tokens begin that a model reads the class of an image from."""
+"""Beginnings of names of the tokens from which a model reads an image's class."""
 OWN: Mapping[str, str | tuple[str, ...]] = {
     "cls": CLASS,
     "class": CLASS,
@@ -124,11 +124,11 @@ OWN: Mapping[str, str | tuple[str, ...]] = {
     "distillation": "[distillation",
     "detection": "[detection",
 }
-"""How the labels of a model's own tokens beside an image begin, by the names that stand for all."""
+"""Beginnings of labels of a model's own tokens in an image, by the name for all of them."""
 
 
 def no_own_token(name: str, parameter: str) -> UsageError:
-    """The error where a model has no token of its own by a name of `OWN`."""
+    """The error for a model without its own tokens of this name in `OWN`."""
     kind = "class" if name == "cls" else name
     return UsageError(
         f"{option(parameter, name)}: this model has no {kind} token beside its patches",
@@ -141,7 +141,7 @@ BESIDE = "the model reads its images in layers of cross-attention, beside the to
 
 
 def lie_beside(images: Sequence[SeenImage], patches: Iterable[Patch | None]) -> bool:
-    """Whether images with known places have none of their patches among some tokens.
+    """Whether no token is a patch of these images, although their places are known.
 
     Such a text attends to them in layers of cross-attention.
     """
@@ -159,7 +159,7 @@ def label_of(place: Patch, images: Sequence[SeenImage]) -> str:
 
 
 def view_label(views: Sequence[ImageView], number: int) -> str:
-    """A view in the name of a token: nothing for the overview, or the only one; else `t1`."""
+    """A view in the name of a token: `t1`, or "" for the overview or the only view."""
     if len(views) == 1 or views[number].name == "overview":
         return ""
     tiles = [i for i, view in enumerate(views) if view.name != "overview"]
@@ -167,7 +167,7 @@ def view_label(views: Sequence[ImageView], number: int) -> str:
 
 
 MARK = "<image>"
-"""Stands in a text for an image, whatever the model's own mark is."""
+"""The placeholder of an image in a text, whatever the model's own mark is."""
 NUMBER = r"(-?[0-9]+(?:\.[0-9]+)?|-?\.[0-9]+)"
 POINT = re.compile(rf"@(?:([0-9]+):)?{NUMBER},{NUMBER}(?::{NUMBER},{NUMBER})?")
 
@@ -180,7 +180,7 @@ def is_place(name: str) -> bool:
 def patches_at(patches: Sequence[Patch | None], name: str, parameter: str) -> list[int]:
     """The indices of the patches in a region, or around a point, in shares of the image.
 
-    Of a region those whose middle lies in it; of one that holds none, those around its middle.
+    A patch is in a region if its middle is; a region without any gives those around its middle.
     """
     found = POINT.fullmatch(name)
     assert found is not None
@@ -192,14 +192,14 @@ def patches_at(patches: Sequence[Patch | None], name: str, parameter: str) -> li
         )
     if min(x0, y0) < 0 or max(x1, y1) > 1:
         raise UsageError(
-            f"{option(parameter, name)} lies outside of the image",
+            f"{option(parameter, name)} is outside the image",
             "give shares of its width and height, from 0 to 1",
         )
     image = int(number or 1) - 1
     own = [(i, patch) for i, patch in enumerate(patches) if patch and patch.image == image]
     if not own:
         raise UsageError(
-            f"{option(parameter, name)} is in image {image + 1}, which is not there",
+            f"{option(parameter, name)} is in image {image + 1}, which does not exist",
             f"give one with {option('image')}",
         )
     inside = [i for i, patch in own if _middle_in(patch, (x0, y0, x1, y1))]
@@ -207,8 +207,8 @@ def patches_at(patches: Sequence[Patch | None], name: str, parameter: str) -> li
     inside = inside or [i for i, patch in own if patch.holds(x, y)]
     if not inside:
         raise UsageError(
-            f"{option(parameter, name)} lies where the model saw nothing of the image",
-            "give a place that was not cropped away",
+            f"{option(parameter, name)} is in a part of the image that was cropped away",
+            "give a place that the model read",
         )
     return inside
 
@@ -233,7 +233,7 @@ def heat_of(
 
 
 def one_sheet(image: SeenImage, patches: Sequence[Patch]) -> NDArray[np.int64]:
-    """(rows, columns): the numbers of patches where they lie, -1 where there is none.
+    """The numbers of patches at their places (rows, columns), -1 elsewhere.
 
     The views of an image stand side by side, with an empty column between them.
     """
@@ -247,9 +247,9 @@ def one_sheet(image: SeenImage, patches: Sequence[Patch]) -> NDArray[np.int64]:
 def spatial_entropy(maps: NDArray[np.floating]) -> NDArray[np.float64]:
     """−Σ p ln p over the regions of maps (n, rows, columns), in nats (n); NaN in a map: no token.
 
-    Peruzzo et al. 2022, arXiv 2206.04636, section 3: of each weight the map's mean is taken away;
-    what is left above 0 falls into regions of cells that touch at a side or a corner, and p is a
-    region's share of it. 0: one region has all. NaN: no weight is above the mean.
+    Peruzzo et al. 2022, arXiv 2206.04636, section 3: the map's mean is subtracted from each weight;
+    the positive rest forms regions of cells that touch at a side or a corner, and p is a region's
+    share of it. The value is 0 for one region, and NaN if no weight is above the mean.
     """
     mean = np.nanmean(maps, axis=(1, 2), keepdims=True, dtype=np.float64)
     inside = maps > mean * (1 + FLAT)
@@ -262,7 +262,7 @@ def spatial_entropy(maps: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def _regions(inside: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Each cell of maps (n, rows, columns) with the largest number of its region; 0 outside.
+    """The largest number within its region for each cell of maps (n, rows, columns); 0 outside.
 
     Cells are numbered from 1. A pass joins each region that is known so far with those beside it,
     as Zhang, Azad and Hu 2020, "FastSV", do: passes grow with the logarithm of a region's length.
@@ -284,37 +284,37 @@ def _regions(inside: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 FLAT = 1e-6
-"""A weight that is above its map's mean by no larger a share of it is not, but for rounding."""
+"""A weight above its map's mean by no larger a share than this is only so by rounding."""
 
-# Sinks: tokens of an image that take attention whatever is asked.
+# Sinks: tokens of an image that take attention whatever the query.
 
 MUCH, OFTEN, FEW = 4.0, 0.9, 4
-"""A sink takes so many times what an image's tokens take in the mean, in this share of the rows of
-text, of which there are so many at least."""
+"""A sink takes this multiple of the mean over an image's tokens, in this share of the rows of
+text, which must be at least this many."""
 
 
 def take_much(rows: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Of rows (m, n) of weights on an image's tokens, those that are far above their row's mean."""
+    """A mask of weights on an image's tokens (m, n): those far above their row's mean."""
     return np.asarray(rows > np.float32(MUCH) * rows.mean(axis=1, keepdims=True))
 
 
 def are_sinks(much: NDArray[np.int64], rows: int) -> NDArray[np.bool_]:
-    """Which tokens (n) take much in nearly all of so many rows of text."""
+    """A mask of the tokens (n) that take much in nearly all of these rows of text."""
     return np.asarray((much >= OFTEN * rows) & (rows >= FEW))
 
 
 def sinks_in(rows: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Which tokens (n) of an image are sinks, by rows of text (m, n); those before it are 0."""
+    """A mask of an image's tokens (n) that are sinks, by rows of text (m, n) that are not 0."""
     rows = rows[rows.any(axis=1)]
     return are_sinks(take_much(rows).sum(axis=0), len(rows))
 
 
 @dataclass(frozen=True)
 class ImageShare:
-    """How much of the attention of some rows of text is on images, as a mean over rows and heads.
+    """The share of the attention of rows of text on images, as a mean over rows and heads.
 
-    `share`: of the whole rows; `sinks`: the part of that which is on sinks; None where nothing is
-    on images, or the rows of text are too few to tell sinks. `rows`, `heads`: how many.
+    `share`: of the whole rows; `sinks`: the part of it on sinks, or None if nothing is on images,
+    or the rows of text are too few to find sinks. `rows`, `heads`: their numbers.
     """
 
     share: float
@@ -334,7 +334,7 @@ def share_on_images(
     Args:
         heads: weights (queries, keys) of each.
         images: the keys of each image.
-        text: the rows of text, which tell an image's sinks.
+        text: the rows of text, by which an image's sinks are found.
         rows: those that are asked for.
     """
     mass = on_sinks = 0.0
@@ -348,18 +348,18 @@ def share_on_images(
     return ImageShare(share, on_sinks / mass if told else None, len(rows), len(heads))
 
 
-# Regions that are made grey, to see what an answer rests on.
+# Regions that are made grey, to find what an answer rests on.
 
 PixelBox: TypeAlias = tuple[int, int, int, int]
-"""x0, y0, x1, y1: pixels from the upper left corner of an image, up to and without x1 and y1."""
+"""x0, y0, x1, y1: pixels from the upper left corner of an image, without x1 and y1."""
 
 
 @dataclass(frozen=True)
 class Occlusion:
-    """A region of an image, and the change in log-probability (nats) where it is made grey.
+    """A region of an image, and the change in log-probability (nats) when it is made grey.
 
     `segment`: the image's; `image`: its number, from 0. `shares` (new tokens): the attention of
-    each token of the answer to the region; none where its tokens have no known places. `changes`
+    each token of the answer to the region, empty if its tokens have no known places. `changes`
     (new tokens): they sum to `change`.
     """
 

@@ -12,11 +12,11 @@ from attnviz.records.tokens import Token
 from attnviz.records.transforms import ErrorsOverTexts, MeanOverTexts, Relative
 
 NAMED = 2
-"""How many of the tokens at one position are named."""
+"""The most tokens of one position that are named."""
 
 
 def mean_of(captures: Sequence[Capture]) -> tuple[Capture, Capture]:
-    """The mean of patterns, position by position, and its standard errors over the texts.
+    """Compute the mean of patterns, position by position, and its standard errors over the texts.
 
     A position at which texts have several tokens is named by the first ones: `blue|red`.
 
@@ -25,7 +25,7 @@ def mean_of(captures: Sequence[Capture]) -> tuple[Capture, Capture]:
     """
     first, n = captures[0], len(captures)
     if n < 2:
-        raise InputError("a mean is over several texts", "give two or more, or one text alone")
+        raise InputError("a mean needs several texts", "give two or more, or only one text")
     for name in ("query_tokens", "key_tokens"):
         sizes = sorted({len(getattr(each, name)) for each in captures})
         if len(sizes) > 1:
@@ -81,7 +81,7 @@ def relative_to(capture: Capture, neutral: Capture, prompt: str) -> Capture:
     """The weights on images divided by those of the last row of a neutral prompt; others are 0.
 
     Both have the same heads and images. A neutral weight below a hundredth of an even share
-    counts as that, as the ratio to next to nothing says nothing.
+    counts as that, as a ratio to almost 0 is meaningless.
     """
     ours, theirs = (
         [t.index for t in c.key_tokens if t.image is not None] for c in (capture, neutral)

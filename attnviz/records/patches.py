@@ -1,4 +1,4 @@
-"""What each head does within an image, over the rows of its patches."""
+"""The scores of each head within an image, over the rows of its patches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -26,9 +26,9 @@ from attnviz.records.tokens import Token
 class HeadSums:
     """Sums over the rows of patches of one head; n keys, p patches.
 
-    `entropy`: of the rows. `distance`: the weight on patches times how far away they are, and
-    `near` the weight. `keys` (n): the weights. `much` (p): see `take_much`. `classes` (rows, p):
-    the rows of class tokens.
+    `entropy`: of the rows. `distance`: the weight on patches times their distance, and `near` the
+    weight. `keys` (n): the weights. `much` (p): see `take_much`. `classes` (rows, p): the rows of
+    class tokens.
     """
 
     keys: NDArray[np.float64]
@@ -43,7 +43,7 @@ class HeadSums:
 class MeasurePatches:
     """Consumes the rows of a run within an image, and measures every head.
 
-    `dropped`: keys that no query sees.
+    `dropped`: keys that are treated as if no query attended to them.
     """
 
     tokens: Sequence[Token]
@@ -62,14 +62,14 @@ class MeasurePatches:
 
     @cached_property
     def _places(self) -> NDArray[np.float32]:
-        """(n, 2): the row and the column of each token; NaN of one that is no patch."""
+        """The row and the column of each token, shape (n, 2); NaN unless it is a patch."""
         places = np.full((len(self.tokens), 2), nan, np.float32)
         for i, patch in self._patches:
             places[i] = patch.row, patch.column
         return places
 
     def _named(self, name: str) -> list[int]:
-        """The tokens of the model's own that have such a name."""
+        """The model's own tokens that have such a name."""
         return [i for i, token in enumerate(self.tokens) if token.label.startswith(f"[{name}")]
 
     def __call__(self, block: PatternBlock) -> None:
@@ -90,7 +90,7 @@ class MeasurePatches:
             sums.classes += [*own[of_classes]]
 
     def metrics(self) -> dict[Head, dict[str, float]]:
-        """Every head's `IMAGE_METRICS`; NaN where it could not be measured."""
+        """Every head's `IMAGE_METRICS`; NaN if one could not be measured."""
         rows = len(self._patches)
 
         def mass(sums: HeadSums, tokens: Sequence[int]) -> float:

@@ -1,4 +1,4 @@
-"""Token positions: which tokens of a text a name such as `creature#2` stands for."""
+"""Token positions: the tokens of a text that a name such as `creature#2` stands for."""
 
 import re
 import unicodedata
@@ -20,7 +20,7 @@ from attnviz.records.transforms import Unit
 
 
 def check_names(names: Sequence[str], parameter: str) -> None:
-    """Check what can be wrong with names whatever the text."""
+    """Check names for faults that do not depend on the text."""
     for name in filter(is_expression, names):
         compiled(name, parameter)
 
@@ -31,9 +31,9 @@ def find_positions(
     """All positions that the names match, in the order of the text, each once.
 
     A name is an index (`3`; `-1` is the last token), a word (`creature`; all of its tokens), a
-    token as it is shown where no word reads so, one of several equal ones, from 1 (`creature#2`;
+    token as it is shown if no word is spelled so, one of several equal ones, from 1 (`creature#2`;
     `3#1` is the token "3"), `/an expression/` for tokens as shown, a text of a pair (`@A`), a time
-    (`0.5s`, `0.5s:1.2s`), or `image` (`image 2`, `cls`, `register`) where no word reads so.
+    (`0.5s`, `0.5s:1.2s`), or `image` (`image 2`, `cls`, `register`) if no word is spelled so.
     """
     matches = (match for name in names for match in find_matches(tokens, name, parameter))
     return tuple(sorted({position for match in matches for position in match}))
@@ -45,7 +45,7 @@ def one_position(tokens: Sequence[Token], name: str, parameter: str) -> int:
     if len(matches) > 1:
         places = ", ".join(str(match[-1]) for match in matches)
         raise UsageError(
-            f"{option(parameter, repr(name))} stands at {len(matches)} positions ({places})",
+            f"{option(parameter, repr(name))} is at {len(matches)} positions ({places})",
             f"choose one: {option(parameter, f'{name}#1')} is the first, "
             f"{option(parameter, matches[0][-1])} its index",
         )
@@ -55,7 +55,7 @@ def one_position(tokens: Sequence[Token], name: str, parameter: str) -> int:
 def one_key(
     tokens: Sequence[Token], name: str, parameter: str, weights: NDArray[np.float32]
 ) -> int:
-    """The one key that a name matches; of tokens of images, the one with the largest weight."""
+    """The one key that a name matches; among image tokens, the one with the largest weight."""
     found = find_positions(tokens, [name], parameter)
     if all(tokens[key].image is not None for key in found):
         return max(found, key=lambda key: float(weights[key]))
@@ -75,7 +75,7 @@ def find_matches(
 ) -> list[tuple[int, ...]]:
     """The occurrences of a name, each as the positions of its tokens; at least one.
 
-    `text`: what the tokens are, for messages.
+    `text`: the word for the tokens' source, for messages.
     """
     if re.fullmatch(r"-?[0-9]{1,9}", name):
         if -len(tokens) <= int(name) < len(tokens):
@@ -114,9 +114,9 @@ def find_matches(
 def _matching(
     tokens: Sequence[Token], name: str, parameter: str, text: str
 ) -> list[tuple[int, ...]]:
-    """The tokens in which a regular expression between slashes occurs.
+    """Find the tokens in which a regular expression between slashes occurs.
 
-    A special token is no part of the text: `/^[A-Z]/` does not match BOS, `/BOS|^a/` does.
+    A special token is not part of the text: `/^[A-Z]/` does not match BOS, `/BOS|^a/` does.
     """
     expression = compiled(name, parameter)
     meant = [token for token in tokens if not token.special or token.label in name]
@@ -138,7 +138,7 @@ IMAGE = re.compile(r"image(?: ([0-9]{1,4}))?")
 
 
 def _named(tokens: Sequence[Token], name: str) -> list[tuple[int, ...]]:
-    """Where a word stands, exactly so beside images; else the tokens of the image that it names."""
+    """The occurrences of a word, exactly so in texts with images; else the image that it names."""
     if of_pair := [(token.index,) for token in tokens if name == f"@{token.segment}"]:
         return list(of_pair)
     found, asked = _occurrences(tokens, name), IMAGE.fullmatch(name)
@@ -159,10 +159,10 @@ def _named(tokens: Sequence[Token], name: str) -> list[tuple[int, ...]]:
 
 
 def _occurrences(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
-    """Where the word stands by itself, in one token or in several; else in another case.
+    """The occurrences of a word by itself, in one token or several; else in another case.
 
-    Where it nowhere stands by itself, the tokens and runs that read so within longer words:
-    `it` is the word wherever there is one, and no piece of `suitcase`, however that was cut.
+    If it nowhere occurs by itself, the tokens and runs spelled so within longer words: `it` is
+    the word if the text has it, and not a piece of `suitcase`, however that was split.
     """
     exact: list[tuple[int, ...]] = [
         (token.index,)
@@ -180,7 +180,7 @@ def _occurrences(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
 
 
 def word_around(tokens: Sequence[Token], name: str) -> str:
-    """The first word of which a name stands for a piece, as none reads so; else nothing."""
+    """The first word of which a name matches only a piece, or "" if it matches a word."""
     if is_expression(name) or re.fullmatch(r"-?[0-9]{1,9}", name):
         return ""
     numbered = re.fullmatch(r"(.+)#[0-9]{1,9}", name, flags=re.DOTALL)
@@ -200,14 +200,14 @@ def _words(tokens: Sequence[Token]) -> list[list[int]]:
 
 
 def _whole(tokens: Sequence[Token]) -> Callable[[tuple[int, ...]], bool]:
-    """Whether a run of tokens begins and ends where words do."""
+    """A test whether a run of tokens begins and ends where words do."""
     groups = _words(tokens)
     firsts, lasts = {group[0] for group in groups}, {group[-1] for group in groups}
     return lambda run: run[0] in firsts and run[-1] in lasts
 
 
 def _spelled(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
-    """Runs of tokens whose source, without outer spaces, is the word (or several words)."""
+    """Find runs of tokens whose source, without outer spaces, is the word (or several words)."""
     bare = word.strip()
     runs = []
     for first, token in enumerate(tokens):
@@ -245,14 +245,14 @@ def _not_there(tokens: Sequence[Token], name: str, parameter: str, text: str) ->
 
 
 def _grid_of(tokens: Sequence[Token], name: str) -> str:
-    """The `8 × 8` rows and columns beside a cell `@r9c9` that is not there."""
+    """The grid's size (`8 × 8`) for a cell `@r9c9` outside it."""
     cell = re.fullmatch(r"(@.*r)[0-9]+c[0-9]+", name)
     own = re.compile(re.escape(cell[1]) + "[0-9]") if cell else None
     grid = [token.patch for token in tokens if own and token.patch and own.match(token.label)]
     return f"{max(p.row for p in grid) + 1} × {max(p.column for p in grid) + 1}" if grid else ""
 
 
-# Which tokens are pieces of one character or one word, as a person reads them.
+# The tokens that are pieces of one character or one word, as a person reads them.
 
 # An ideograph or a kana is a word of its own: their texts put no spaces between words.
 _IDEOGRAPH = "\u3005\u3007\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -265,7 +265,7 @@ _FLAG_LETTERS = {chr(code) for code in range(0x1F1E6, 0x1F200)}  # two of them a
 
 
 def groups_of(capture: Capture, unit: Unit) -> tuple[list[range], list[range]]:
-    """Which query tokens, and which key tokens, are pieces of a character, word, image or time."""
+    """The query tokens, and the key tokens, grouped by character, word, image or time."""
     of_queries, of_keys = capture.texts
     queries = _groups(capture.query_tokens, of_queries, unit)
     if unit == "patches":
@@ -274,7 +274,7 @@ def groups_of(capture: Capture, unit: Unit) -> tuple[list[range], list[range]]:
 
 
 def word_groups(tokens: Sequence[Token]) -> list[range]:
-    """Which tokens of a text are pieces of one word, as ranges of their places in `tokens`."""
+    """The words of a text, as ranges of the indices of their tokens."""
     text = [" "] * max((token.end for token in tokens), default=0)
     for token in tokens:
         text[token.start : token.end] = token.text
@@ -306,7 +306,7 @@ def _together(before: Token, token: Token, places: Sequence[NDArray[np.int64]]) 
         return True
     if before.end != token.start or token.start == len(places[0]):
         return False
-    if before.start == before.end:  # it only says that what follows begins a word
+    if before.start == before.end:  # it only marks the beginning of a word
         return True
     follows, ends = token.start, before.end - 1
     if before.text == " " and len(places) > 1:
@@ -315,8 +315,8 @@ def _together(before: Token, token: Token, places: Sequence[NDArray[np.int64]]) 
 
 
 def _seen_of(text: str) -> NDArray[np.int64]:
-    """For each character the number of what a reader sees as one: a letter with its marks, a
-    flag, a family. Unicode Standard Annex 29, "extended grapheme clusters", without Hangul."""
+    """The number of each character's grapheme cluster: a letter with its marks, a flag, a
+    family. Unicode Standard Annex 29, "extended grapheme clusters", without Hangul."""
     place = np.zeros(len(text), np.int64)
     number, flags = -1, 0
     for i, character in enumerate(text):
@@ -333,7 +333,7 @@ def _seen_of(text: str) -> NDArray[np.int64]:
 
 
 def _word_of(text: str) -> NDArray[np.int64]:
-    """For each character the number of its word, -1 outside of words.
+    """The number of each character's word, -1 outside words.
 
     A combining mark belongs to the letter before it; an apostrophe or a joiner between two
     letters to their word.
@@ -358,11 +358,11 @@ def _word_of(text: str) -> NDArray[np.int64]:
 LONGEST, MOST_REPEATS = 500, 1_000
 """The most characters of an expression, and the most repetitions of all its counts together."""
 SECONDS = 1.0
-"""How long an expression may be searched for in one text."""
+"""The seconds that the search of an expression in one text may take."""
 _CALL = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<call>\(\?(?:[R0-9&]|[+-][0-9]|P[>&]))", re.DOTALL
 )
-"""A call to a group, `(?R)`, which is no escaped character and in no set."""
+"""A call to a group, `(?R)`, outside of escapes and sets."""
 _COUNT = re.compile(r"\{\s*(\d*)\s*(?:,\s*(\d*)\s*)?\}")
 
 
@@ -373,7 +373,7 @@ def is_expression(name: str) -> bool:
 
 def compiled(name: str, parameter: str) -> Any:
     """The expression of the package `regex`, whose search has a limit of time."""
-    import regex  # type: ignore[import-untyped]  # takes a moment
+    import regex  # type: ignore[import-untyped]  # slow to import
 
     if len(name) > LONGEST:
         raise UsageError(
@@ -382,7 +382,7 @@ def compiled(name: str, parameter: str) -> Any:
         )
     if any(match["call"] for match in _CALL.finditer(name)):
         raise UsageError(
-            f"{option(parameter, name)} calls a group from within, whose memory has no limit",
+            f"{option(parameter, name)} calls a group recursively, which needs unlimited memory",
             "write the group out",
         )
     counts = (int((match[2] or match[1] or "0")[:9]) for match in _COUNT.finditer(name))

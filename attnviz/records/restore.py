@@ -88,7 +88,7 @@ LOSS = Fields[TextLoss](
 )
 BRINGING = Fields[Bringing](
     "BringingObject",
-    "What comes next, and the links that bring it; of each head what its link adds to the logit.",
+    "The next token, and the links that bring it, each with its addition to the token's logit.",
     (
         Field("likeliest", list[Any], "", lambda b: [list(each) for each in b.likeliest]),
         Field("token", str),
@@ -116,7 +116,7 @@ CAPTURE = Fields[Capture](
         Field(
             "key_tokens",
             (list_of(TOKEN), NoneType),
-            "Null: they are the query tokens.",
+            "Null if they are the query tokens.",
             lambda capture: (
                 None if capture.key_tokens == capture.query_tokens else capture.key_tokens
             ),
@@ -131,7 +131,7 @@ CAPTURE = Fields[Capture](
         Field(
             "segments",
             list_of(SEGMENT),
-            "Those of a prompt, where the capture is of an answer.",
+            "The prompt's segments, in a capture of an answer.",
             lambda capture: capture.segments or ABSENT,
             optional=True,
         ),
@@ -141,7 +141,7 @@ CAPTURE = Fields[Capture](
     ),
 )
 OLDER: JsonObject = {"target": "", "sinks": False, "options": {}, "exact": ""}
-"""The values of fields that older captures do not have."""
+"""The values of fields that older captures lack."""
 
 
 CARD_SCHEMA = 1
@@ -168,7 +168,7 @@ CARD_HEAD = Fields[NamedHead](
 
 READ_HEAD = Fields[ReadHead](
     "ReadHead",
-    "How often a read-out is right around a head: on the stream before it, what it adds, the sum.",
+    "A read-out's accuracy around a head: on the stream before it, on its addition, on the sum.",
     (
         Field("head", str, "", lambda each: str(each.head)),
         Field("before", int | float),
@@ -178,14 +178,14 @@ READ_HEAD = Fields[ReadHead](
 )
 READOUT = Fields[ReadOut](
     "ReadOut",
-    "What linear maps read out of a model's vectors, measured on held-out words.",
+    "Linear maps that read classes out of a model's vectors, measured on held-out words.",
     (
         Field("name", str),
         Field("behaviour", str),
         Field("classes", list[str]),
         Field("n", int),
         Field("chance", int | float),
-        Field("token", int | float, "How often that of the token alone is right."),
+        Field("token", int | float, "The accuracy of a read-out from only the token."),
         Field("heads", list_of(READ_HEAD)),
     ),
 )
@@ -215,7 +215,7 @@ MODEL_CARD = Fields[ModelCard](
 
 
 class NotACaptureError(ValueError):
-    """The object is some other program's."""
+    """The object belongs to another program."""
 
 
 class NewerCaptureError(ValueError):
@@ -226,7 +226,7 @@ def facts_from(written: object) -> JsonObject:
     """The facts of a capture, each of the type that its field has.
 
     Raises:
-        NotACaptureError: it is no capture.
+        NotACaptureError: it is not a capture.
         NewerCaptureError: it is of a later version.
     """
     facts = written if isinstance(written, dict) else {}
@@ -237,7 +237,7 @@ def facts_from(written: object) -> JsonObject:
         raise NotACaptureError("it has no capture schema")
     if int(layout[1]) > CAPTURE_VERSION:
         raise NewerCaptureError(schema)
-    if layout[1] == "1":  # which held a sentence for each transform
+    if layout[1] == "1":  # it held a sentence for each transform
         sentences = _read(list[str], facts.get("transforms"), "transforms")
         _check(set(sentences) <= set(SENTENCES), "transforms")
         transforms = [transform_to_dict(SENTENCES[sentence]) for sentence in sentences]
@@ -292,7 +292,7 @@ def layers_from(facts: JsonObject, model: ModelIdentity) -> list[tuple[int, tupl
 def with_arrays(
     capture: Capture, layers: Iterable[LayerPattern], extras: Mapping[str, FloatArray]
 ) -> Capture:
-    """The capture with its arrays, whose numbers have to be possible."""
+    """The capture with its arrays, after a check that their numbers are possible."""
     capture = replace(capture, layers=tuple(layers), extras=extras)
     low = -LARGEST if capture.signed else 0.0
     high = LARGEST if capture.signed or capture.transformed_by(UNBOUNDED) else LARGEST_WEIGHT
@@ -305,7 +305,7 @@ def with_arrays(
         if (held := extras.get(name)) is not None:
             expected = (len(per_layer), max(per_layer), len(capture.key_tokens))
             _check(held.shape == expected, f"the shape of {name}")
-            # NaN stands where a layer has no such head
+            # NaN: the layer has no such head
             _check(not ((held < 0) | (held > most)).any(), name)
     gates = extras.get(GATES)
     if gates is not None:
@@ -371,7 +371,7 @@ def _share(value: Any, name: str) -> Any:
 def _head(name: str) -> Head:
     named = re.fullmatch(r"L([0-9]{1,4})H([0-9]{1,4})", name)
     if named is None:
-        raise ValueError(f"{readable(name)!r} is no head")
+        raise ValueError(f"{readable(name)!r} is not a head")
     return Head(int(named[1]), int(named[2]))
 
 
@@ -469,7 +469,7 @@ def _segments(facts: JsonObject, size: int) -> tuple[Segment, ...]:
 
 
 def _tokens(entries: Sequence[JsonObject], text: str) -> tuple[Token, ...]:
-    """The tokens of a text, whose slices lie in it.
+    """Read the tokens of a text, whose slices are within it.
 
     Their images are counted from 1; in captures that were saved before that, from 0.
     """
@@ -550,7 +550,7 @@ def images_from(facts: JsonObject, pixels: Sequence[Pixels]) -> tuple[SeenImage,
 
 
 def check_patches(capture: Capture) -> Capture:
-    """See that the patches of tokens lie in the views of the images."""
+    """Check that the patches of tokens are in the views of the images."""
     for token in (*capture.query_tokens, *capture.key_tokens):
         _check(token.image is None or token.image < len(capture.images), "a token's image")
         if (patch := token.patch) is not None:
@@ -592,22 +592,22 @@ def _check_head(head: Head, model: ModelIdentity) -> None:
 
 
 def _check_lengths(entry: JsonObject) -> None:
-    """See that texts that are shown in a line with others have an end."""
+    """Check that texts that share a line with others are short enough."""
     for name, value in entry.items():
         _check(not isinstance(value, str) or len(value) <= LONGEST_NAME, name)
 
 
 def row_from(kind: Fields[Any], written: object) -> JsonObject:
-    """A row with these fields, each of its type; others are left out.
+    """Read a row with these fields, each of its type, without any others.
 
     Raises:
-        ValueError: it is no such row.
+        ValueError: it is not such a row.
     """
     return cast(JsonObject, _read(kind, written, "the row"))
 
 
 def _read(kind: Any, value: Any, name: str) -> Any:
-    """A value from JSON, which has to be of a field's type; objects without undeclared fields."""
+    """Read a value of a field's type from JSON; undeclared fields of objects are left out."""
     kinds = kinds_of(kind)
     if value is None and NoneType in kinds:
         return None
@@ -630,7 +630,7 @@ def _read(kind: Any, value: Any, name: str) -> Any:
 def _is(value: object, kind: type) -> bool:
     if type(value) is str and not value.isascii():
         value.encode("utf-8")  # half a character is a UnicodeEncodeError, which is a ValueError
-    # not isinstance: True is no number here
+    # not isinstance: True is not a number here
     return type(value) is kind and not (kind is int and abs(cast(int, value)) > LARGEST)
 
 

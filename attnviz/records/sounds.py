@@ -1,7 +1,7 @@
-"""Sounds as a model hears them: the seconds that each of its frames stands for.
+"""Sounds as a model reads them: the seconds that each of its frames stands for.
 
 A model's features turn a sound into frames, each of which it attends to as one token. The frames
-behind the end of a sound that is shorter than the model's window are padding.
+after the end of a sound that is shorter than the model's window are padding.
 """
 
 import re
@@ -25,22 +25,22 @@ MOST_BINS = 1_500
 
 
 def envelope_of(samples: Waveform) -> Waveform:
-    """(bins, 2): the lowest and the highest of each part of the samples."""
+    """The lowest and the highest sample of each part, shape (bins, 2)."""
     starts = np.unique(np.linspace(0, len(samples), MOST_BINS + 1)[:-1].astype(int))
     ends = (np.minimum.reduceat(samples, starts), np.maximum.reduceat(samples, starts))
     return np.stack(ends, axis=1)
 
 
-# Another rate, by a windowed sinc: the band below both halves of the rates stays.
+# Resampling by a windowed sinc, which keeps the band below half of either rate.
 
 CROSSINGS, ROLLOFF = 24, 0.95
 """Zeros of the sinc on each side, and the share of the band that is kept."""
 AT_ONCE = 1 << 12
-"""Waveform that are computed together."""
+"""The number of samples that are computed together."""
 
 
 def resampled(samples: Waveform, rate: int, to: int) -> Waveform:
-    """The same sound with another number of samples a second."""
+    """Resample a sound to another number of samples per second."""
     if rate == to:
         return samples
     down, up = rate // gcd(rate, to), to // gcd(rate, to)
@@ -80,7 +80,7 @@ def time_label(seconds: float, frame: float) -> str:
 
 
 def frames_at(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[int]]:
-    """The frame that a time lies in, or those that reach into a range of times."""
+    """The frame that contains a time, or those that overlap a range of times."""
     found = TIME.fullmatch(name)
     assert found is not None
     begin = float(found[1]) + NEAR
@@ -89,7 +89,7 @@ def frames_at(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[
     frames = [(i,) for i, first, last in spans if last > begin and first <= end]
     if not frames or begin > end + NEAR:
         raise UsageError(
-            f"{option(parameter, name)} lies outside of what the model heard",
+            f"{option(parameter, name)} is outside the part of the sound that the model read",
             f"give seconds from {spans[0][1]:.2f}s to {spans[-1][2]:.2f}s",
         )
     return frames
@@ -99,11 +99,11 @@ def frames_at(tokens: Sequence[Token], name: str, parameter: str) -> list[tuple[
 
 WIDTHS = (0.02, 0.04, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
 MOST_IN_TABLE = 16
-"""The most bins of what was heard."""
+"""The most bins of a sound without its padding."""
 
 
 def bin_starts(tokens: Sequence[Token]) -> list[int]:
-    """Where bins of neighbouring frames begin; the padding is one, each other token its own."""
+    """The starts of bins of neighbouring frames; the padding is one bin, as is each other token."""
     spans = [token.time for token in tokens if token.time is not None and not token.silent]
     long = spans[-1][1] - spans[0][0] if spans else 0.0
     width = next((w for w in WIDTHS if long <= w * MOST_IN_TABLE), long / MOST_IN_TABLE)
@@ -115,7 +115,7 @@ def bin_starts(tokens: Sequence[Token]) -> list[int]:
 
 
 def in_time(first: Token, last: Token) -> Token:
-    """Frames of a sound as one token, named by its seconds; a token of a text as it is.
+    """Join frames of a sound into one token, named by its seconds; text tokens are unchanged.
 
     The name has as many decimals as its ends need, and at most two: `1.2–1.4s`.
     """
@@ -132,7 +132,7 @@ ALIGNMENT = "alignment"
 
 
 def heard_rows(capture: "Capture") -> tuple[list[int], list[int]]:
-    """The rows of what was written, with that of its end; and the frames in which there is sound.
+    """The rows of the transcript, with that of its end; and the frames that contain sound.
 
     Tokens that only begin a text, such as its language, have no time.
     """
@@ -142,11 +142,11 @@ def heard_rows(capture: "Capture") -> tuple[list[int], list[int]]:
     return list(range(first, len(queries))), frames
 
 
-# Words to times: dynamic time warping of attention, as the authors of Whisper align words.
+# Times of words: dynamic time warping of attention, as in the Whisper authors' code.
 
 
 def monotone_paths(costs: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
-    """For matrices (heads, rows, frames) the cheapest monotone path through each.
+    """Find the cheapest monotone path through each of several matrices (heads, rows, frames).
 
     It goes from the first row and frame to the last ones by steps of one row, one frame or both.
 
@@ -157,7 +157,7 @@ def monotone_paths(costs: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
     total = np.full((heads, rows + 1, frames + 1), np.inf, np.float32)
     total[:, 0, 0] = 0
     step = np.zeros((heads, rows + 1, frames + 1), np.int8)
-    for diagonal in range(rows + frames - 1):  # whose cells do not depend on each other
+    for diagonal in range(rows + frames - 1):  # its cells do not depend on each other
         row = np.arange(max(0, diagonal - frames + 1), min(rows, diagonal + 1))
         frame = diagonal - row
         both, down, along = (
@@ -185,18 +185,18 @@ def monotone_paths(costs: NDArray[np.floating[Any]]) -> NDArray[np.int64]:
 
 
 MEDIAN = 7
-"""Frames whose median takes the place of a weight."""
+"""The frames whose median replaces a weight."""
 
 
 def row_starts(
     weights: Iterable[Waveform], rows: Sequence[int], median: int = MEDIAN
 ) -> NDArray[np.int64]:
-    """The frame at which each of some rows begins, by the weights (all rows, frames) of each head.
+    """The frame at which each of these rows begins, by the weights (all rows, frames) of each head.
 
-    Each column is standardised over all rows of the decoder, those before the words and behind
-    them included; then each of the rows is filtered by a median, and the heads' mean aligned by
-    dynamic time warping: Radford et al. 2022, "Robust Speech Recognition via Large-Scale Weak
-    Supervision", arXiv 2212.04356, as in the authors' `timing.py`. Heads are taken one after
+    Each column is standardised over all rows of the decoder, including those before and after the
+    words; then each of the rows is filtered by a median, and the heads' mean aligned by dynamic
+    time warping: Radford et al. 2022, "Robust Speech Recognition via Large-Scale Weak
+    Supervision", arXiv 2212.04356, as in the authors' `timing.py`. Heads are read one after
     another.
     """
     total, count = np.zeros((), np.float32), 0
@@ -207,7 +207,7 @@ def row_starts(
 
 
 def standardised(weights: Waveform, rows: Sequence[int], median: int) -> Waveform:
-    """(rows, frames): of these rows the deviations of each column, filtered along each row."""
+    """The standardised columns of these rows (rows, frames), filtered along each row."""
     wide = weights.astype(np.float32)
     spread = wide.std(axis=0)
     apart = wide[rows] - wide.mean(axis=0)
@@ -224,11 +224,11 @@ NEAR_PATH = 1
 
 
 def path_shares(weights: Waveform, near: int = NEAR_PATH) -> NDArray[np.float64]:
-    """The share of each head's rows (heads, rows, frames) that lies along a monotone path (heads).
+    """The share of each head's rows (heads, rows, frames) along a monotone path, shape (heads).
 
     The path is the one with the most weight above its frame's mean over the rows, so that a frame
-    that all rows attend to makes none; frames at most `near` away from it in a row count. Rows sum
-    to 1 with what is on frames that are not here.
+    that all rows attend to adds nothing; frames at most `near` away from it in a row count. Rows
+    sum to 1 with the weight on frames that are not given.
     """
     wide = weights.astype(np.float64)
     ends = monotone_paths(wide.mean(axis=1, keepdims=True) - wide)

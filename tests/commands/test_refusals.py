@@ -102,7 +102,7 @@ REFUSED = (
     (f"patch {PAIR} -m embeddings", USAGE, "does not predict"),
     (f"patch {PAIR} -f npz", USAGE, "does not write npz"),
     # compare
-    ("compare 'a dog' 'a b a' --query a", USAGE, "stands at 2 positions"),
+    ("compare 'a dog' 'a b a' --query a", USAGE, "is at 2 positions"),
     ("compare 'a dog' 'a cat' -m translator", USAGE, "cannot be compared"),
     ("compare 'a dog' 'a cat' --dpi 90", USAGE, "is for pictures"),
     ("compare 'a dog' '  '", INPUT, "blank"),

@@ -36,7 +36,7 @@ def test_the_first_line_tells_what_was_heard(run: Run, place: Path) -> None:
     ended = run("show", str(place / "b.wav"), "-m", str(place / "whisper"), "--target", SAID)
     told = " ".join(ended.out.split())
     assert "sound of 0.00–2.00 s of 2.50 s at 16,000 Hz resampled from 48,000" in told
-    assert "the model hears 2.00 s of 2.50 s; --start 2 goes on from there" in ended.err
+    assert "the model reads 2.00 s of 2.50 s; --start 2 continues from there" in ended.err
 
 
 def test_tables_have_a_few_seconds_and_the_padding_as_one(run: Run, place: Path) -> None:

@@ -217,7 +217,7 @@ def test_a_page_of_an_image_is_written(
         (["--truncate", "left"], "--truncate cuts a text"),
         (["--target", "a"], "--target is the output of an encoder-decoder"),
         (["--kind", "encoder"], "--kind encoder is for encoder-decoders"),
-        (["--query", "@2,2"], "lies outside of the image"),
+        (["--query", "@2,2"], "is outside the image"),
         (["--query", "distillation"], "this model has no distillation token"),
     ],
 )

@@ -102,12 +102,12 @@ def test_patches_points_and_regions_are_keys(
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("@1.5,0.2", "lies outside of the image"),
-        ("@-0.1,0.5", "lies outside of the image"),
-        ("@-.5,0:.5,1", "lies outside of the image"),
+        ("@1.5,0.2", "is outside the image"),
+        ("@-0.1,0.5", "is outside the image"),
+        ("@-.5,0:.5,1", "is outside the image"),
         ("@0.5,0.5:0.2,0.2", "ends before it begins; give left, top, right and bottom"),
-        ("@0.01,0.5", "lies where the model saw nothing of the image"),
-        ("@2:0.5,0.5", "is in image 2, which is not there"),
+        ("@0.01,0.5", "is in a part of the image that was cropped away"),
+        ("@2:0.5,0.5", "is in image 2, which does not exist"),
         ("@r9c9", "is not in the image; the grid is 8 × 8"),
     ],
 )
