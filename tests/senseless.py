@@ -164,7 +164,7 @@ CALLS = (
         color_scale="cubic",
         then=("save", "x.png"),
     ),
-    # a saved capture was run already
+    # a saved capture is not run again
     call("show CAPTURE --bos", "bos", bos=True),
     call("show CAPTURE --special", "special", special=True),
     call("show CAPTURE --truncate left", "truncate", truncate="left"),
@@ -229,7 +229,7 @@ CALLS = (
     call("heads --labels links.jsonl --words", "words", labels="links.jsonl", words=True),
     # nothing is drawn
     call("heads --labels links.jsonl --samples 3", "samples", labels="links.jsonl", samples=3),
-    # a saved capture was run already
+    # a saved capture is not run again
     call("heads CAPTURE --bos", "bos", bos=True),
     call("heads CAPTURE --model embeddings", "model", model="embeddings"),
     # a haystack has no words

@@ -35,14 +35,14 @@ from attnviz.records.restore import (
 )
 
 CAPTURE_META = "meta"
-"""The entry that holds everything but the arrays."""
+"""The entry that holds everything except the arrays."""
 LAYER, EXTRA, IMAGE, SOUND = "layer_{}", "extra_{}", "image_{}", "sound"
-"""The entries of a layer's array, (heads, n_queries, n_keys), of the extra array at a place, of the
-pixels of an image, and of the envelope of a sound."""
+"""The entries of a layer's array, (heads, n_queries, n_keys), of an extra array by its place, of
+the pixels of an image, and of the envelope of a sound."""
 CHUNK = 1 << 20
 META_AT_MOST = 1 << 28  # bytes: some hundred thousand tokens
-DEFLATE_AT_MOST = 1100  # deflate cannot shrink further than 1:1032; more is a lie
-MAKE_ONE = "make one by saving what is shown of a text as FILE.npz"
+DEFLATE_AT_MOST = 1100  # deflate cannot shrink further than 1:1032; more is a forgery
+MAKE_ONE = "make one with attnviz show and FILE.npz as its output"
 DAMAGE = (
     zipfile.BadZipFile,
     zlib.error,
@@ -61,7 +61,7 @@ DAMAGE = (
 
 
 def load_capture(path: Path) -> Capture:
-    """The capture in a file, bit for bit as it was saved."""
+    """Load the capture in a file, bit for bit as it was saved."""
     with (
         opened(path) as stream,
         _as_input_error(repr(str(path))),
@@ -95,12 +95,12 @@ def _layer(
     with _entry(archive, LAYER.format(layer)) as (stream, shape, dtype):
         if shape != expected or dtype != np.float32:
             raise ValueError(
-                f"layer {layer} has the shape {shape} of {dtype}, where its tokens and "
+                f"layer {layer} has the shape {shape} of {dtype}, but its tokens and "
                 f"heads need {expected} of float32"
             )
         weights = _read(stream, shape, dtype)
     if not np.isfinite(weights).all():
-        raise ValueError(f"layer {layer} holds weights that are no numbers")
+        raise ValueError(f"layer {layer} holds weights that are not numbers")
     return LayerPattern(layer, heads, weights)
 
 
@@ -129,7 +129,7 @@ def _pixels(archive: zipfile.ZipFile, position: int) -> Pixels:
 def _entry(
     archive: zipfile.ZipFile, name: str
 ) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype[Any]]]:
-    """An entry's stream behind its header, its shape and its type.
+    """An entry's stream after its header, its shape and its type.
 
     The header is checked against the size of the entry before any memory is allocated.
     """
@@ -164,7 +164,7 @@ def _read(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> ND
 
 @contextlib.contextmanager
 def _as_input_error(shown: str) -> Iterator[None]:
-    """Raise an InputError with a sentence for whatever is wrong with the file."""
+    """Raise an InputError with a sentence about the fault of the file."""
     try:
         yield
     except NotACaptureError as error:
@@ -245,10 +245,10 @@ class _Sink:
         return len(data)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing, as nothing is buffered."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, as nothing is open."""
 
     def taken(self) -> bytes:
         pieces, self._pieces = self._pieces, []

@@ -1,4 +1,4 @@
-"""Sample texts by name: `sample:mystery` stands for a file that comes with attnviz."""
+"""Sample texts by name: `sample:mystery` names a file that comes with attnviz."""
 
 import os
 from contextlib import suppress
@@ -9,7 +9,7 @@ from attnviz.errors import InputError
 SAMPLE = "sample:"
 _PACKAGE = Path(__file__).parents[1]
 _CHECKOUT = "sample_texts/*.txt", "sample_texts/*.jsonl", "docs/images/shapes-?.png"
-"""What the wheel has in `attnviz/samples/` (see pyproject.toml)."""
+"""The files that the wheel has in `attnviz/samples/` (see pyproject.toml)."""
 
 
 def samples() -> dict[str, Path]:
@@ -21,16 +21,16 @@ def samples() -> dict[str, Path]:
 
 
 def place_of(text: str) -> str:
-    """The path of the sample that a text names; any other text as it is."""
+    """The path of the sample that a text names; any other text is unchanged."""
     with suppress(InputError):  # no sample has this name
         return str(found(Path(text))) if text.startswith(SAMPLE) else text
     return text
 
 
 def found(path: Path) -> Path:
-    """The file of a sample, which may be named with its suffix; any other path as it is.
+    """The file of a sample, which may be named with its suffix; any other path is unchanged.
 
-    A file whose own name begins with `sample:` comes first.
+    An existing file whose own name begins with `sample:` takes precedence.
 
     Raises:
         InputError: there is no such sample.

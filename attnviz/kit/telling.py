@@ -1,4 +1,4 @@
-"""Which head is shown where the model's card names none: consumers of the rows of one run."""
+"""The choice of a head without a name in the model's card: consumers of the rows of one run."""
 
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -14,16 +14,17 @@ from attnviz.records.rests import TINY, FindRests, find_rests, lengths_of
 from attnviz.records.sounds import ALIGNMENT, heard_rows, path_shares
 from attnviz.records.tokens import class_rows
 
-# The head that moves most to one query, of a model whose card names none. A key's share in what a
-# row takes, less its mean share over all rows that may take it, is high where one query asks for it
-# and others do not. For an answer, it is the weight on keys that are the token written.
+# The head that moves most to one query, for a model whose card names none. A key's share in the
+# contributions to a row, less its mean share over all rows that may attend to it, is high if one
+# query attends to it and others do not. For an answer, it is the weight on keys that are the token
+# written.
 
 NEAR = 2
-"""Links over no more tokens than this are left out: most heads have them on any text."""
+"""Links over at most this many tokens are left out: most heads have them on any text."""
 MOVES = 0.1
-"""A share that is less above its mean moves little."""
+"""A share that exceeds its mean by less than this moves little."""
 LEFT = 0.2
-"""A row that has less of its weight off rests moves nothing."""
+"""A row with less of its weight off rests than this moves nothing."""
 
 
 @dataclass
@@ -37,7 +38,7 @@ class FindMovingHead:
     empty: Capture
     rests: FindRests
     best: dict[Head, tuple[float, int]] = field(default_factory=dict)
-    """Of each head the highest share, and the query that has it."""
+    """The highest share of each head, and its query."""
 
     def __post_init__(self) -> None:
         keys = [not token.special for token in self.empty.key_tokens]
@@ -45,7 +46,7 @@ class FindMovingHead:
             keys[0] = False
         self._keys = np.array(keys)
         self._queries = np.array([not token.special for token in self.empty.query_tokens])
-        self._near = min(NEAR, max(0, int(self._keys.sum()) - 2))  # of a short text all is near
+        self._near = min(NEAR, max(0, int(self._keys.sum()) - 2))  # in a short text all is near
 
     def __call__(self, block: PatternBlock) -> None:
         n, first = block.weights.shape[2], self.empty.first_query
@@ -70,7 +71,7 @@ class FindMovingHead:
         return max(sorted(self.best), key=lambda head: self.best[head][0])
 
     def choice(self) -> Choice:
-        """The head with the highest share; nothing is claimed of it where that is little."""
+        """The head with the highest share, without a claim about it if the share is small."""
         head = self.highest()
         share, query = self.best[head]
         if share < MOVES:
@@ -81,14 +82,14 @@ class FindMovingHead:
 
 @dataclass
 class FindSeeingHead:
-    """Consumes the rows of a run, and finds the head that looks at single places of an image.
+    """Consumes the rows of a run, and finds the head that attends to single places of an image.
 
-    Its measure is the sum, over the rows of text behind the image and over its tokens, of squared
-    weights, each times the share of heads that do not look at that token much: a sink, at which
-    most heads look, adds little. Of an image alone the row is that of its class, or the mean over
-    its patches, and the measure is the mass on patches, with sinks weighted down in the same way,
-    times its compactness, e to the minus `spatial_entropy`: 1 where one region has all. A head that
-    the card names is taken if it has half of the highest.
+    Its measure is the sum, over the rows of text after the image and over its tokens, of squared
+    weights, each times the share of heads that do not attend much to that token: a sink, to which
+    most heads attend, adds little. Without text the row is that of the image's class, or the mean
+    over its patches, and the measure is the mass on patches, with sinks weighted down in the same
+    way, times its compactness, e to the minus `spatial_entropy`: 1 if one region has all. A head
+    that the card names is taken if it has half of the highest.
     """
 
     empty: Capture
@@ -132,7 +133,7 @@ class FindSeeingHead:
         return Choice((self.highest(),), "sees")
 
     def _compact(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How compact the weights of each row (heads, patches) are on the image (heads, 1)."""
+        """The compactness of each row's weights (heads, patches) on the image, shape (heads, 1)."""
         keys = self.empty.key_tokens
         sheet = one_sheet(self.empty.images[0], [p for i in self._seen if (p := keys[i].patch)])
         entropy = spatial_entropy(np.where(sheet < 0, np.nan, rows[:, sheet]))
@@ -143,8 +144,8 @@ class FindSeeingHead:
 class FindAligningHead:
     """Consumes the rows of a run, and finds the head whose weight follows a sound.
 
-    Its measure is `path_shares`, of the model's alignment heads where it names some; else of those
-    in the upper half of its layers, as Whisper's authors take them.
+    Its measure is `path_shares`, over the alignment heads that the model names; else over those in
+    the upper half of its layers, as by Whisper's authors.
     """
 
     empty: Capture
@@ -184,7 +185,7 @@ Finder: TypeAlias = FindMovingHead | FindSeeingHead | FindAligningHead
 
 
 def finder_for(empty: Capture) -> Finder:
-    """What finds the head to show of a text, of a text with images, or of a sound."""
+    """The consumer that finds the head to show for a text, a text with images, or a sound."""
     if moves_are_found(empty):
         return FindMovingHead(empty, find_rests(empty))
     if empty.kind == "cross" and any(token.time for token in empty.key_tokens):
@@ -193,7 +194,7 @@ def finder_for(empty: Capture) -> Finder:
 
 
 def moves_are_found(empty: Capture) -> bool:
-    """Whether the head to show is the one that moves most: not of a sound or a seen image."""
+    """Whether the head to show is the one that moves most: not for a sound or a placed image."""
     if empty.kind == "cross" and any(token.time for token in empty.key_tokens):
         return False
     beside = lie_beside(empty.images, (token.patch for token in empty.key_tokens))

@@ -1,4 +1,4 @@
-"""How a result is written: its format, its rows, and its file, completely or not at all."""
+"""Writing a result: its format, its rows, and its file, completely or not at all."""
 
 import contextlib
 import errno
@@ -59,7 +59,7 @@ VIEWS: Mapping[str, str] = MappingProxyType(
         "image": "the image, under the attention to it",
     }
 )
-"""Each view, and what it shows."""
+"""Each view, and its content."""
 if TYPE_CHECKING:
     View: TypeAlias = str
 else:
@@ -124,7 +124,7 @@ def _known(dot: str = "") -> str:
 
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
-# The start of a cell that a spreadsheet takes for a formula (OWASP, "CSV Injection").
+# The start of a cell that a spreadsheet reads as a formula (OWASP, "CSV Injection").
 FORMULA = re.compile(r"[=+\-@\t\r]")
 
 
@@ -136,7 +136,7 @@ def record_chunks(
     header: bool = True,
     made: Mapping[str, object] | None = None,
 ) -> Iterator[str]:
-    """The rows (at least one, all with the same keys), one on each line.
+    """Write the rows (at least one, all with the same keys), one on each line.
 
     json is one object, with the schema, the command and how they were `made`. In csv and tsv None
     is an empty cell, and a list is joined by spaces.
@@ -166,16 +166,16 @@ def _cell(value: object, separator: str) -> str:
 
 
 def printable_cell(text: str, separator: str) -> str:
-    """The same as `cell`, escaped as in JSON where it cannot be printed."""
+    """A text as in `cell`, with unprintable characters escaped as in JSON."""
     return cell(text if text.isprintable() else to_json(text)[1:-1], separator)
 
 
 def cell(text: str, separator: str) -> str:
-    """A text as one cell: never a formula, quoted where it holds the separator or a quote.
+    """A text as one cell: never a formula, quoted if it holds the separator or a quote.
 
     A text that a spreadsheet would compute (`=1+1`) gets an apostrophe in front, which marks
-    it as text there. The name of a part of an image (`@r3c5`) stays as it is typed: it calls no
-    function, and names at most another cell.
+    it as text there. The name of a part of an image (`@r3c5`) is unchanged: it calls no function,
+    and names at most another cell.
     """
     guarded = f"'{text}" if FORMULA.match(text) and not LABEL.fullmatch(text) else text
     if separator in guarded or '"' in guarded or "\n" in guarded or "\r" in guarded:
@@ -197,19 +197,19 @@ ERRORS = {
     errno.EEXIST: ("{} is not a folder", ELSEWHERE),
     errno.EACCES: ("there is no permission to write {}", ELSEWHERE),
     errno.EPERM: ("there is no permission to write {}", ELSEWHERE),
-    errno.EROFS: ("{} lies on a disk that is read-only", ELSEWHERE),
+    errno.EROFS: ("{} is on a read-only disk", ELSEWHERE),
 }
 """The fault of a path and the remedy, for each error of a system."""
 LINKS_AT_MOST = 40  # as the Linux kernel
 
 
 def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """Write bytes, or chunks as they come, to a file, which is then complete or untouched.
+    """Write bytes, or chunks as they arrive, to a file, which is then complete or untouched.
 
     The bytes go to a new file in the same folder, which takes the file's name when it is complete.
-    If anything happens before (an error, Ctrl-C), the new file is gone and an old one stays as it
-    was. A replaced file keeps its permissions. A symbolic link stays, and its
-    target is written. A path that is not a regular file (a pipe, `/dev/stdout`) is written to
+    If anything happens before (an error, Ctrl-C), the new file is removed and an old one is
+    unchanged. A replaced file keeps its permissions. A symbolic link stays, and its target is
+    written. A path that is not a regular file (a pipe, `/dev/stdout`) is written to
     directly.
     """
     chunks = (data,) if isinstance(data, bytes) else data
@@ -246,12 +246,12 @@ def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
 def _created(path: Path) -> tuple[int, bool]:
     """A new file's descriptor, and whether the file has its name already.
 
-    Where the system can, it gets its name when it is complete; until then nothing is left of it,
-    even where the process is killed.
+    If the system can, it gets its name when it is complete; until then a killed process leaves
+    no file.
     """
     unnamed = getattr(os, "O_TMPFILE", None)
     if unnamed is not None and Path("/proc/self/fd").is_dir():
-        with contextlib.suppress(OSError):  # a file system that has no such files
+        with contextlib.suppress(OSError):  # a file system without such files
             return os.open(path.parent, unnamed | os.O_WRONLY, 0o666), False  # less the umask
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), True
 
@@ -260,7 +260,7 @@ def _give_name(descriptor: int, path: Path) -> None:
     """Give a file without a name this one."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
-        # with a folder, Python follows the link in /proc; the path is absolute, and needs none
+        # with a folder, Python follows the link in /proc; an absolute path needs none
         os.link(f"/proc/self/fd/{descriptor}", path, src_dir_fd=folder, follow_symlinks=True)
     finally:
         os.close(folder)
@@ -304,7 +304,7 @@ def check_target(path: Path) -> os.stat_result | None:
 
 
 def check_folder(path: Path) -> None:
-    """Check early that a folder is there, or can be made; touches nothing."""
+    """Check early that a folder exists, or can be made; touches nothing."""
     with as_output_error(path):
         nearest = path
         while not nearest.exists():
@@ -316,7 +316,7 @@ def check_folder(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those that it lies in, where they are not there."""
+    """Make a folder, and its parents, if they do not exist."""
     with as_output_error(path):
         path.mkdir(parents=True, exist_ok=True)
 
@@ -356,7 +356,7 @@ def _is_device(path: Path, old: os.stat_result | None) -> bool:
 
 
 def fill(path: Path, sink: BinaryIO, chunks: Iterable[bytes]) -> None:
-    """Write the chunks; an error of the code that makes them passes as it is."""
+    """Write the chunks; errors of the code that makes them pass unchanged."""
     for chunk in chunks:
         rest = memoryview(chunk)
         with as_output_error(path):
@@ -365,7 +365,7 @@ def fill(path: Path, sink: BinaryIO, chunks: Iterable[bytes]) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the rename survive a power cut, where the system can."""
+    """Make the rename survive a power cut, if the system can."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -376,7 +376,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def as_output_error(path: Path) -> Iterator[None]:
-    """Raise an OutputError in place of a system's error; a BrokenPipeError passes as it is."""
+    """Raise an OutputError in place of a system's error; a BrokenPipeError passes unchanged."""
     try:
         yield
     except BrokenPipeError:
@@ -392,7 +392,7 @@ def as_output_error(path: Path) -> Iterator[None]:
 
 
 def write_stream(stream: BinaryIO, chunks: Iterable[str | bytes]) -> None:
-    """Write chunks to a stream as they come, text as UTF-8, and flush at the end.
+    """Write chunks to a stream as they arrive, text as UTF-8, and flush at the end.
 
     A stream of lines calls this once for each line, so that every answer leaves at once.
     """
@@ -404,7 +404,7 @@ def write_stream(stream: BinaryIO, chunks: Iterable[str | bytes]) -> None:
 
 @contextlib.contextmanager
 def as_stdout_error() -> Iterator[None]:
-    """Raise an OutputError for an error of standard output; a BrokenPipeError passes as it is."""
+    """Raise an OutputError for an error of standard output; a BrokenPipeError passes unchanged."""
     try:
         yield
     except BrokenPipeError:

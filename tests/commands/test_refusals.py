@@ -74,7 +74,7 @@ REFUSED = (
     (f"generate {MURDER} --rows word -o a.npz", USAGE, "rows does nothing for npz"),
     (f"generate {MURDER} --check -o a.png", USAGE, "check is for tables, pages and rows"),
     (f"generate {MURDER} --cmap magma", USAGE, "cmap is for pictures"),
-    (f"generate {MURDER} --lines -o a.npz", USAGE, "makes a file of its own"),
+    (f"generate {MURDER} --lines -o a.npz", USAGE, "needs its own file"),
     # ablate
     (f"ablate {BLUE} --answer ' '", USAGE, "is not a token here"),
     (f"ablate {BLUE} --answer blue --versus blue", USAGE, "the same token as"),

@@ -103,7 +103,7 @@ def test_a_segment_that_says_nothing_is_told(wanted: str) -> None:
 
 @pytest.mark.parametrize("wanted", ["a=/nosuch/", "a=9:9", "a=99:100"])
 def test_a_segment_that_this_text_does_not_have_is_told(wanted: str) -> None:
-    with pytest.raises(InputError, match="holds nothing of the prompt"):
+    with pytest.raises(InputError, match="matches nothing in the prompt"):
         named("a text", [wanted])
 
 

@@ -114,18 +114,18 @@ def test_a_header_that_promises_gigabytes_is_not_believed(tmp_path: Path, magic:
 
 
 BAD = {
-    "no such file": (None, "is not there"),
-    "nothing": (b"", "no sound that attnviz reads"),
+    "no such file": (None, "does not exist"),
+    "nothing": (b"", "not a sound that attnviz reads"),
     "only a name": (b"RIFF", "has no samples"),
     "no WAVE": (chunk(b"RIFF", b"AVI "), "has no samples"),
     "no form": (chunk(b"RIFF", b"WAVE" + chunk(b"data", samples(16))), "has no samples"),
     "half a form": (chunk(b"RIFF", b"WAVE" + chunk(b"fmt ", b"\x01\x00")), "has no format"),
     "no samples": (chunk(b"RIFF", b"WAVE" + form(1, 16) + chunk(b"data", b"")), "has no samples"),
-    "a text": (b"hello, this is no sound", "no sound that attnviz reads"),
+    "a text": (b"hello, this is no sound", "not a sound that attnviz reads"),
     "A-law": (chunk(b"RIFF", b"WAVE" + form(6, 8) + chunk(b"data", b"abc")), "the format 6"),
     "12 bits": (chunk(b"RIFF", b"WAVE" + form(1, 12) + chunk(b"data", b"abc")), "12 bits"),
     "no channel": (chunk(b"RIFF", b"WAVE" + form(1, 16, 0) + chunk(b"data", b"ab")), "0 channels"),
-    "a rate of 1": (chunk(b"RIFF", b"WAVE" + form(1, 16, 1, 1)), "1 samples a second"),
+    "a rate of 1": (chunk(b"RIFF", b"WAVE" + form(1, 16, 1, 1)), "1 samples per second"),
     "silence": (
         chunk(b"RIFF", b"WAVE" + form(1, 16) + chunk(b"data", bytes(800))),
         "is silent",
@@ -223,7 +223,7 @@ def test_integers_in_memory_are_scaled_as_those_of_a_file(form: str) -> None:
         (None, "a value of type NoneType is no sound"),
         ((TONE, 8_000, 1), "a value of type tuple is no sound"),
         *(
-            ((TONE, rate), "the rate of a sound is no whole number from 1,000 to 384,000")
+            ((TONE, rate), "the rate of a sound is not a whole number from 1,000 to 384,000")
             for rate in (8_000.5, "8000", None, True, np.nan, np.inf, 10**400, 8_000j, TONE)
         ),
         ((TONE.astype(np.int64), 8_000), r"are int64 of the shape \(8000,\)"),

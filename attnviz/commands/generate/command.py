@@ -291,7 +291,7 @@ def command_line(
     resume: Resume = False,
     pages: Pages = None,
 ) -> None:
-    """Go on with a text, and show what each new token looked at."""
+    """Continue a text, and show which tokens each new token attended to."""
     to = destination_of(session, output)
     check_looks(session, to, looks, signed=call["contribution"])
     check_hops(looks.check_method, call["hops"])

@@ -345,7 +345,7 @@ def test_patches_stay_apart_where_an_image_is_all_that_is_attended_to(
         (("--no-bos",), "--bos does nothing beside a chat template"),
         (("--bos",), "--bos does nothing beside a chat template"),
         (("--target", "foo"), "--target is the output of an encoder-decoder"),
-        (("--truncate", "left"), "--truncate cuts a text, and no image or sound"),
+        (("--truncate", "left"), "--truncate cannot cut an image or a sound"),
     ],
 )
 def test_options_that_do_nothing_beside_an_image_are_refused(
@@ -438,9 +438,9 @@ def test_weights_of_ones_own_lie_on_an_image(tmp_path: Path) -> None:
     assert drawn.get_array().shape == (20, 30, 4)
     assert (panels_of(shown.record)[0].grids[0] == panel.grids[0]).all()
     shown.save(tmp_path / "own.png")
-    with pytest.raises(UsageError, match="no grid of 2 × 2"):
+    with pytest.raises(UsageError, match="not a grid of 2 × 2"):
         attnviz.from_attention(weights, tokens, image=np.zeros((20, 30, 3), np.uint8))
-    with pytest.raises(UsageError, match=r"no token reads <pad>, .* name .*image_token"):
+    with pytest.raises(UsageError, match=r"no token is <pad>, .* name .*image_token"):
         attnviz.from_attention(
             weights, tokens, image=np.zeros((20, 30, 3), np.uint8), image_token="<pad>"
         )
