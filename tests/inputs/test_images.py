@@ -135,7 +135,7 @@ def test_python_gives_arrays_and_images_of_pillow() -> None:
         assert isinstance(raw, RawImage)
         assert (raw.pixels == pixels).all()
     for wrong in (pixels[..., 0], pixels.astype(float), 3):
-        with pytest.raises(UsageError, match="is no image"):
+        with pytest.raises(UsageError, match="is not an image"):
             picture_of(wrong)
 
 
