@@ -192,7 +192,7 @@ WEIGHTS = make_capture("a b c").layers[0].weights
     ("change", "sentence"),
     [
         (at("attnviz-capture/4", "schema"), "was saved by a later version .*; upgrade attnviz"),
-        (at("other/1", "schema"), "is an .npz file, but not a saved capture; make one by"),
+        (at("other/1", "schema"), "is an .npz file, but not a saved capture; make one with"),
         (at(None, "schema"), "is an .npz file, but not a saved capture"),
         (array("meta", None), "is an .npz file, but not a saved capture"),
         (array("meta", np.zeros(3)), "is an .npz file, but not a saved capture"),
@@ -284,7 +284,7 @@ def test_a_pickle_is_never_opened(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (b"", "is not a saved capture, or is damaged; make one by"),
+        (b"", "is not a saved capture, or is damaged; make one with"),
         (b"a text\n", "is not a saved capture"),
         (b"PK\x03\x04", "is not a saved capture"),
         (b"PK\x05\x06" + bytes(18), "is an .npz file, but not a saved capture"),  # an empty archive
