@@ -120,7 +120,7 @@ def load_model(
     causal: bool = False,
     max_memory: int | None = None,
 ) -> Model:
-    """Load a model once, to run many texts with it; or take one that is in memory already.
+    """Load a model once, to run many texts with it; or take one that is already in memory.
 
     >>> attnviz.load_model("builtin", max_memory=2 << 30).name
     'builtin'
@@ -128,20 +128,20 @@ def load_model(
     Args:
         model: `builtin` (None), a hub id such as `gpt2`, or a model's folder; or a transformers
             model in evaluation mode, wrapped by PEFT or not, which stays as and where it is. Then
-            only `name`, `kind` and `max_memory` have a meaning. Its fingerprint is taken anew for
-            each call, so that it tells the states of a training loop apart.
+            only `name`, `kind` and `max_memory` have an effect. Its fingerprint is computed for
+            each call, so that the states of a training loop differ.
         tokenizer: that of a model in memory, a fast one; or its processor, if it reads images.
-        name: what to call a model in memory; None is what transformers calls it, the same for two
-            of one class. Without `model`, the name of the model to load.
+        name: the name of a model in memory; None is transformers' name, the same for two of one
+            class. Without `model`, the name of the model to load.
         revision: a branch, tag or commit of a hub model.
         offline: never use the network.
         engine: the from-scratch model for a GPT-2 ("native"), or "transformers".
         device: "cpu", "cuda:1" or any other of torch; "auto" takes a graphics processor, if any.
-        dtype: what it runs in, "bfloat16" or "float16"; "auto" is float32.
-        kind: of an encoder-decoder, which attention: "cross" (None), "encoder" or "decoder";
+        dtype: the type that it runs in, "bfloat16" or "float16"; "auto" is float32.
+        kind: the attention of an encoder-decoder: "cross" (None), "encoder" or "decoder";
             "implicit": the implicit attention of Mamba-2 layers, for `show` and `capture`.
         causal: mask later tokens in `embeddings`, which have no mask of their own.
-        max_memory: bytes that may be used; None is 80% of what is free.
+        max_memory: bytes that may be used; None is 80% of the free memory.
 
     Raises:
         ModelError: it cannot be found, fetched or loaded, or there is no such device.
@@ -151,7 +151,7 @@ def load_model(
     if model is None:
         model, name = name or BUILTIN, None
     if isinstance(model, Model):
-        raise UsageError("this model is loaded already", "use it as it is")
+        raise UsageError("this model is already loaded", "use it directly")
     if not isinstance(model, str | PathLike):
         from attnviz.models.huggingface.load import wrap_huggingface
 
@@ -159,7 +159,7 @@ def load_model(
         check_as_it_is(placement=placement, others=others, instead="name, kind and max_memory")
         return Model(wrap_huggingface(model, tokenizer, kind, name), max_memory)
     if name is not None:
-        raise UsageError(f"{model} has a name", f"leave {option('name')} out")
+        raise UsageError(f"{option('name')} cannot rename {model}", "leave it out")
     if tokenizer is not None:
         raise UsageError("a model that is loaded by its name has a tokenizer", "leave yours out")
     source = Source(

@@ -56,12 +56,12 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "scan": "Measure every head over a corpus, and keep examples of what it attends to.",
         "atlas": "Show what a scan found: every head's scores, the means over documents or tokens.",
         "predict": "Show the most likely next tokens, with their probabilities.",
-        "generate": "Continue a text, and show the tokens that each new one attended to.",
+        "generate": "Continue a text, and show which tokens each new token attended to.",
         "report": "Show how well many answers are grounded, and which of them to read first.",
         "ablate": "Ablate heads, MLPs or layers and measure the effect on predictions.",
         "patch": "Replace activations of a run with those from another text (activation patching).",
         "circuit": "Replace everything outside of a circuit: is it faithful, complete and minimal?",
-        "align": "Find the seconds of a sound in which each word of its text is heard.",
+        "align": "Find the seconds of a sound in which each word of its text is spoken.",
         "compare": "Compare what a word attends to in several texts, or two models on one text.",
         "explore": "Explore a text's attention in a terminal app, with keyboard and mouse.",
         "tokens": "Show how a model splits a text: each token's index, id, text and characters.",
@@ -78,24 +78,24 @@ GONE = dict.fromkeys(
     ("attnviz atlas --like", "attnviz atlas --pair", "attnviz atlas --cluster"),
     'docs/scan.md, "Heads that are alike", shows how to do this with pandas',
 )
-"""Options that there were, and what to do instead."""
+"""Removed options, and their replacements."""
 
 
 def _asks_for_help(args: Sequence[str]) -> bool:
-    """Whether `help` is typed as a command, alone or before another one."""
+    """Whether `help` is typed as a command, by itself or before another one."""
     return args[:1] == ["help"] and COMMANDS.keys() >= {*args[1:2]}
 
 
 class Commands(HelpedGroup):
-    """Imports a command when it is called; to list them needs none of them."""
+    """The commands, each imported when it is called; listing them imports none."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments; `help show` is `show --help`, and `version` is `--version`."""
-        typed = not ctx.resilient_parsing  # completion asks what could stand behind `help`
+        typed = not ctx.resilient_parsing  # completion also parses an unfinished `help`
         plain, form = split_format(args)
         if typed and _asks_for_help(plain):
             if plain[1:] and find_term(plain[1]) and isinstance(ctx.obj, Session):
-                ctx.obj.note(f"attnviz help --term {plain[1]} says what the word means.")
+                ctx.obj.note(f"attnviz help --term {plain[1]} gives the meaning of the word.")
             args = [*plain[1:2], "--help", *form]
         elif args[:1] == ["version"]:
             args = ["--version", *args[1:]]
@@ -143,7 +143,7 @@ def _configured(session: Session, made: Any) -> dict[str, Any]:
 
 @cache
 def command(name: str) -> Any:
-    """A command of the list, whole; it is made once, as that takes longer than to refuse a call."""
+    """A whole command of the list; it is made once, as that takes longer than refusing a call."""
     module = importlib.import_module(f"attnviz.commands.{name}")
     if hasattr(module, "__path__"):  # a folder
         module = importlib.import_module(f"attnviz.commands.{name}.command")
@@ -173,7 +173,7 @@ app = typer.Typer(
 
 
 def _listed() -> None:
-    """Stands in the list for a command that is not imported."""
+    """The placeholder in the list for a command that is not imported."""
 
 
 for _name, _summary in COMMANDS.items():
@@ -209,8 +209,8 @@ def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     """Run the command line; every error ends here, as one sentence on stderr."""
     session.typed = shlex.join(["attnviz", *arguments])
     try:
-        with as_stdout_error():  # of what typer itself prints: help and version
-            returned = copy_context().run(  # what a command sets for itself ends with it
+        with as_stdout_error():  # of typer's own output: help and version
+            returned = copy_context().run(  # context variables that a command sets end with it
                 _program().main,
                 list(arguments) or ["--help"],
                 prog_name="attnviz",
@@ -240,7 +240,7 @@ def main(arguments: Sequence[str], session: Session) -> ExitStatus:
 
 
 def _at_issues() -> str:
-    """Where bugs are reported, if the package that is installed says so (`[project.urls]`)."""
+    """The address for bug reports, if the installed package has one (`[project.urls]`)."""
     from importlib import metadata
 
     with contextlib.suppress(metadata.PackageNotFoundError):
@@ -252,12 +252,12 @@ def _at_issues() -> str:
 
 
 def _closed(session: Session) -> ExitStatus:
-    """A pipe that closes early is no error; that a limit is broken is said all the same."""
+    """End after a pipe closed early, which is not an error; a broken limit still counts."""
     return ExitStatus.BELOW if session.status == ExitStatus.BELOW else ExitStatus.OK
 
 
 def _exited(session: Session, ended: SystemExit) -> ExitStatus:
-    """Typer exits by itself where a pipe closed (with 1: no error here) and after completion."""
+    """End after typer's own exit: for a closed pipe (with 1: not an error) or a completion."""
     if isinstance(ended.__context__, BrokenPipeError):
         return _closed(session)
     return ExitStatus(ended.code) if isinstance(ended.code, int) else ExitStatus.OK
@@ -304,7 +304,7 @@ def _usage(session: Session, error: typer.TyperException) -> str:
 
 
 def _instead_of(name: str, known: Mapping[str, Any], command: str) -> str:
-    """What may be meant by an option that there is not."""
+    """A hint at the option that an unknown one may mean."""
     word = "text" if name in ("--prompt", "--input") else bare(name)
     if " " in name or not name.startswith("--"):
         return f"put -- before a text that begins with a dash, or see {command} --help"
@@ -322,8 +322,8 @@ def run() -> NoReturn:
         closed = OutputError("standard output is closed", "send it somewhere")
         sys.exit(_ended(session, str(closed), closed.status))
     status = main(sys.argv[1:], session)
-    # What cannot be written (a reader that has gone: `| head -1`, a disk that is full) would be met
-    # again when Python flushes at its exit, with a status of its own.
+    # Output that cannot be written (`| head -1`, a full disk) would fail again when Python flushes
+    # at its exit, with another status.
     for stream in filter(None, (sys.stdout, sys.stderr)):  # None: it was closed from the start
         try:
             stream.flush()

@@ -1,19 +1,18 @@
-"""The stdout and stderr consoles: how wide, in how many colours, in which letters.
+"""The stdout and stderr consoles: their width, colours and letters.
 
 Everything they depend on is passed in (streams, environment variables, the size of the
 terminal), so that a test asks for a pipe or a 16-colour terminal by saying so.
 
-What decides, strongest first:
+The settings that decide, strongest first:
 
-- width: the option, `COLUMNS`, the terminal's own, 80. Never under 40, which is the
-  narrowest that every view is laid out for.
-- colour: the option, `NO_COLOR`, `FORCE_COLOR` (`0` and nothing do not force it),
-  whether the stream is a terminal; then `COLORTERM` and `TERM` say how many colours there
-  are.
-- graphics: where stdout is a terminal with colour, `TERM`, then `TERM_PROGRAM`, then what kitty and
-  konsole set; none inside of tmux, screen and the like, which would not pass the pixels on.
-- ground: `COLORFGBG`, which some terminals set (`0;15` is black on white); without it a terminal
-  is taken to be dark.
+- width: the option, `COLUMNS`, the terminal's own, 80. Never under 40, the narrowest width that
+  every view supports.
+- colour: the option, `NO_COLOR`, `FORCE_COLOR` (`0` and an empty value do not force it),
+  whether the stream is a terminal; then `COLORTERM` and `TERM` give the number of colours.
+- graphics: if stdout is a terminal with colour, `TERM`, then `TERM_PROGRAM`, then the variables of
+  kitty and konsole; none inside tmux, screen and the like, which would not pass the pixels on.
+- ground: `COLORFGBG`, which some terminals set (`0;15` is black on white); without it the ground
+  counts as dark.
 - letters: a stream whose encoding cannot write every character (`LANG=C`, latin-1)
   gets plain ASCII: bars of `=`, `->` for an arrow, `"` for a curved quote, and `\\u695a` for
   a letter.
@@ -52,25 +51,24 @@ Graphics: TypeAlias = Literal["kitty", "sixel"]
 
 KITTY = "xterm-kitty", "xterm-ghostty", "ghostty"
 SIXEL = "foot", "mlterm", "yaft", "contour", "xterm-sixel", "mintty", "wezterm"
-"""How the `TERM` or the `TERM_PROGRAM` of terminals with graphics begin. WezTerm has kitty's, too,
-but there a picture erases those before it."""
+"""Beginnings of `TERM` or `TERM_PROGRAM` of terminals with graphics. WezTerm has kitty's, too, but
+there a picture erases those before it."""
 INSIDE = ("TMUX", "STY", "ZELLIJ", "NVIM", "VIM_TERMINAL", "INSIDE_EMACS")
-"""What programs set that show a terminal within a terminal."""
+"""Variables of programs that show a terminal within a terminal."""
 OTHERS = ("TERM_PROGRAM", "XTERM_VERSION", "VTE_VERSION", "ALACRITTY_WINDOW_ID")
-"""What terminals set that may have been started from a kitty or a konsole, and have no graphics."""
+"""Variables of terminals without graphics that may have been started from a kitty or a konsole."""
 
 
 @dataclass(frozen=True)
 class Environment:
     """The streams and settings that the consoles depend on.
 
-    `columns` is the width of the terminal that the process is attached to, None where
-    there is none; `variables` are the environment variables; `cell` is the width of a cell in
-    pixels, None where the terminal did not tell the system.
+    `columns` is the width of the terminal that the process is attached to, or None without one;
+    `variables` are the environment variables; `cell` is the width of a cell in pixels, or None if
+    it is unknown.
 
-    `stdout_closed`: the process was started without a standard output (`>&-`). What is
-    written to `stdout` is then lost, so whoever has results to write there reports that
-    as an error instead.
+    `stdout_closed`: the process was started without a standard output (`>&-`). Output to `stdout`
+    is then lost, so that writers of results report an error instead.
     """
 
     stdout: TextIO
@@ -84,8 +82,8 @@ class Environment:
     def of_process(cls) -> "Environment":
         """This process's own streams, variables and terminal.
 
-        A stream that is closed is replaced by one that forgets what it is given: a
-        console without a stream would fall back to stdout, and errors do not belong there.
+        A closed stream is replaced by one that discards its input: a console without a
+        stream would fall back to stdout, and errors do not belong there.
         """
         return cls(
             stdout=_nowhere() if _is_closed(sys.stdout) else sys.stdout,
@@ -101,10 +99,9 @@ class Environment:
 class Display:
     """The display of a renderer: cells per line, colours, letters beyond ASCII.
 
-    `sixteen`: there is colour, but only the sixteen that every colour terminal has. `fixed`: there
-    are 256, most of which are the same everywhere. `light`: the ground is light. `graphics`: its
-    protocol for pixels; `cell`: pixels across a cell. `speller` spells the options that a reader
-    may type.
+    `sixteen`: only the sixteen colours that every colour terminal has. `fixed`: 256 colours, most
+    of them the same everywhere. `light`: the ground is light. `graphics`: the protocol for pixels;
+    `cell`: pixels across a cell. `speller` spells the options that a reader may type.
     """
 
     width: int = DEFAULT_WIDTH
@@ -129,7 +126,7 @@ class Consoles:
 def make_consoles(
     environment: Environment, *, width: int | None = None, color: ColorMode = "auto"
 ) -> Consoles:
-    """Both consoles, as the environment and the options for width and colour say.
+    """Make both consoles by the environment and the options for width and colour.
 
     A stream that cannot encode a character writes its escape instead of failing; for
     that, the stream's error handler is set.
@@ -151,7 +148,7 @@ def make_consoles(
 def display_of(
     console: Console, speller: Speller = as_argument, environment: Environment | None = None
 ) -> Display:
-    """The display that this console offers to a renderer; the environment: ground and pixels."""
+    """The display of a console for a renderer, with the environment's ground and pixels."""
     color = console.color_system is not None and not console.no_color
     variables = environment.variables if environment else {}
     return Display(
@@ -168,13 +165,13 @@ def display_of(
 
 
 def has_light_ground(variables: Mapping[str, str]) -> bool:
-    """Whether the terminal says that its ground is light: white, or a bright colour but black."""
+    """Whether the terminal reports a light ground: white, or a bright colour except black."""
     ground = variables.get("COLORFGBG", "").rpartition(";")[2].strip()
     return ground in ("7", *map(str, range(9, 16)))
 
 
 def graphics_of(environment: Environment) -> Graphics | None:
-    """The protocol by which the terminal of stdout shows pixels, as its variables say.
+    """The protocol by which the terminal of stdout shows pixels, by its variables.
 
     Every terminal sets `TERM`; other variables may be inherited from another terminal.
     """
@@ -201,7 +198,7 @@ def _console(stream: TextIO, variables: Mapping[str, str], width: int, color: Co
             reconfigure(errors="backslashreplace")
     no_color = color == "never" or (color == "auto" and bool(variables.get("NO_COLOR")))
     forced = color == "always" or variables.get("FORCE_COLOR", "") not in ("", "0")
-    terminal = (_is_terminal(stream) or forced) and not no_color  # of which bold is no colour, too
+    terminal = (_is_terminal(stream) or forced) and not no_color  # no colour, no bold either
     system = _color_system(variables) or ("standard" if color == "always" else None)
     return harmless_console(
         file=stream,
@@ -216,10 +213,10 @@ def _console(stream: TextIO, variables: Mapping[str, str], width: int, color: Co
 
 
 def harmless_console(**settings: Any) -> Console:
-    """A console on which text from outside is data, whatever it holds.
+    """A console that treats text from outside as data, whatever its content.
 
-    Nothing in it is markup, an emoji code or a number to paint, and a character that a terminal
-    would obey is written out.
+    Nothing in it is markup, an emoji code or a number to paint, and control characters are
+    escaped.
     """
     console = Console(markup=False, emoji=False, highlight=False, **settings)
     console.push_render_hook(_EveryText())
@@ -233,7 +230,7 @@ class _EveryText(RenderHook):
 
 @dataclass(frozen=True)
 class _Harmless:
-    """A renderable whose text is made harmless; Rich's own escape codes are no text."""
+    """A renderable whose text is made harmless; Rich's own escape codes are not text."""
 
     inner: ConsoleRenderable
 
@@ -248,7 +245,7 @@ class _Harmless:
 
 
 def _color_system(variables: Mapping[str, str]) -> ColorSystem | None:
-    """How many colours the variables promise; None where escape codes are not understood."""
+    """The colours that the variables promise; None if escape codes are not understood."""
     term = variables.get("TERM", "").strip().lower()
     if term in ("dumb", "unknown"):
         return None
@@ -280,7 +277,7 @@ def _terminal_columns() -> int | None:
 
 
 def _cell_width() -> int | None:
-    """Pixels across a cell of stdout's terminal, as the system knows it: nothing is read."""
+    """Pixels across a cell of stdout's terminal, by a system call, without a query to it."""
     try:
         import fcntl
         import termios
@@ -293,7 +290,7 @@ def _cell_width() -> int | None:
 
 
 def _is_closed(stream: TextIO | None) -> bool:
-    """Whether a standard stream is gone: Python has None where the process was started with `>&-`.
+    """Whether a standard stream is gone: Python has None if the process was started with `>&-`.
 
     The type of `sys.stdout` does not say so.
     """

@@ -1,4 +1,4 @@
-"""The one error type that users see, and the exit codes it becomes."""
+"""The one error type that users see, and its exit codes."""
 
 import importlib.util
 import re
@@ -33,15 +33,15 @@ class ExitStatus(IntEnum):
 
 
 Speller: TypeAlias = Callable[[str, str | None], str]
-"""Writes a parameter, and perhaps its value, as a reader would type it."""
+"""A function that writes a parameter, and perhaps its value, as a reader would type it."""
 
 
 def option(name: str, value: object = None) -> str:
-    """A parameter in the text of a message, to be spelled where the message is shown.
+    """A parameter in a message, which is spelled when the message is shown.
 
     The command line writes `option("top", 5)` as `--top 5`, Python as `top=5`.
 
-    `value`: what is, or should be, given for it; None for the parameter alone.
+    `value`: the given or the proposed value; None for only the parameter.
     """
     return f"{_BEGIN}{name}{_END}" if value is None else f"{_BEGIN}{name}={value}{_END}"
 
@@ -52,7 +52,7 @@ def spelled(message: str, speller: Speller) -> str:
 
 
 ARGUMENTS = {"queries": "query", "keys": "key", "drop_keys": "drop_key"}
-"""Parameters that Python names for one of several values."""
+"""Parameters whose Python name is singular."""
 
 
 def argument(name: str) -> str:
@@ -69,20 +69,20 @@ def as_argument(name: str, value: str | None) -> str:
     return f"{name}={value if number else repr(value)}"
 
 
-# Control characters, which no text that is shown to a user has in it.
+# Control characters, which texts for users do not contain.
 _BEGIN, _END = "\x02", "\x03"
 _OPTION = re.compile(f"{_BEGIN}(\\w+)(?:=([^{_END}]*))?{_END}")
 
 
 class AttnvizError(Exception):
-    """Something a user can mend: what is wrong, and what to do instead.
+    """An error that a user can mend: its fault and its remedy.
 
-    Raise one of the subclasses below, each of which stands for an exit code. As a string,
+    Raise one of the subclasses below, each with its exit code. As a string,
     parameters are spelled as Python arguments; `spelled` gives another reader's spelling.
 
     Args:
-        wrong: what is wrong, and where; a clause without a final full stop.
-        hint: what to do instead; a clause without a final full stop.
+        wrong: the fault and its place; a clause without a final full stop.
+        hint: the remedy; a clause without a final full stop.
     """
 
     status = ExitStatus.BUG
@@ -91,11 +91,11 @@ class AttnvizError(Exception):
         self.wrong, self.hint = wrong, hint
         found = _OPTION.search(wrong)
         self.about = found[1] if found else None
-        """The parameter that is wrong, where there is one."""
+        """The parameter at fault, if any."""
         super().__init__(str(self))
 
     def __reduce__(self) -> tuple[type["AttnvizError"], tuple[str, str]]:
-        """As another process gets it."""
+        """The pickled form, for another process."""
         return type(self), (self.wrong, self.hint)
 
     def __str__(self) -> str:
@@ -107,12 +107,12 @@ class AttnvizError(Exception):
 
 
 def ended(sentence: str) -> str:
-    """A sentence with its full stop, if it is no question."""
+    """A sentence with its full stop, unless it is a question."""
     return sentence if sentence.endswith("?") else f"{sentence}."
 
 
 def nearest(name: str, names: Iterable[str], alike: float = 0.61) -> str:
-    """A hint: the names spelled most like one that there is not; empty where none is as alike."""
+    """A hint of the names most similar to an unknown one; "" if none is similar enough."""
     ratios = {each: SequenceMatcher(a=each, b=name.lower()).ratio() for each in names}
     most = max(alike, *ratios.values(), 0.0)
     close = sorted(each for each in ratios if ratios[each] == most)
@@ -126,14 +126,14 @@ class UsageError(AttnvizError):
 
 
 class IdleOption(UsageError):
-    """An option that has no meaning beside the others that were given.
+    """An option without effect among the others that were given.
 
     A default of the user's own is then left out; what was typed is an error.
     """
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The parameters that the message names, first the one that is rather to be left out."""
+        """The parameters in the message, first the one that should rather be left out."""
         return tuple(found[1] for found in _OPTION.finditer(f"{self.wrong} {self.hint}"))
 
 
@@ -150,11 +150,11 @@ class ModelError(AttnvizError):
 
 
 class RefusedChat(ModelError):
-    """The model's template takes no such chat; it may take another one."""
+    """The model's template refuses this chat; it may accept another one."""
 
 
 class InexactError(AttnvizError):
-    """A verification found that what is captured is not what the model computes."""
+    """A verification found that the capture differs from the model's own computation."""
 
 
 class OutputError(AttnvizError):
@@ -163,11 +163,11 @@ class OutputError(AttnvizError):
     status = ExitStatus.OUTPUT
 
 
-# Text from elsewhere, made harmless: escape codes and direction marks are written out.
+# Text from outside, made harmless: escape codes and direction marks are escaped.
 
 LAYOUT = "\n\u200e"
 _ODD = re.compile("[^ -~]")
-# a quotation begins behind a space or a bracket, where no apostrophe is
+# a quotation begins after a space or a bracket, unlike an apostrophe
 _LONG = re.compile(r"(?<=[\s(=]')[^'\n]{81,}(?=')|(?<!\S)/\S{300,}|(?<!\S)[^/\s]\S{80,}")
 COMMAND = " with: pip install "
 """The beginning of a command to type; it ends a message and is never shortened."""
@@ -176,7 +176,7 @@ COMMAND = " with: pip install "
 def readable(text: str) -> str:
     """A text without its outer spaces, and with every control character escaped.
 
-    A text of spaces alone becomes `␣`, so that no label is empty. Format characters (category
+    A text of only spaces becomes `␣`, so that no label is empty. Format characters (category
     Cf: direction marks, joiners) are escaped too, as they would reorder or hide the characters
     beside them.
     """
@@ -191,11 +191,11 @@ def in_quotes(text: str) -> str:
 
 
 def harmless(text: str, layout: str = LAYOUT) -> str:
-    """A laid-out text with every character escaped that is no part of a layout.
+    """A laid-out text in which every character that is not part of a layout is escaped.
 
     Line breaks stay, and left-to-right marks, which renderers put around words that are written
-    from right to left. This is the last gate before a terminal, a picture or a page; what comes
-    from outside is made `readable` before it is laid out.
+    from right to left. This is the last filter before a terminal, a picture or a page; text from
+    outside is made `readable` before it is laid out.
     """
     if text.isprintable():
         return text
@@ -203,10 +203,10 @@ def harmless(text: str, layout: str = LAYOUT) -> str:
 
 
 def shortened(message: str) -> str:
-    """A message in which no quotation, and no single word, has more than 80 characters.
+    """Shorten quotations and single words of a message to 80 characters.
 
     The beginning and the end of a longer one stay, as the end of a path is its name. A full path
-    that is not quoted is part of a command to type, and may have 300; what `COMMAND` begins stays.
+    that is not quoted is part of a command to type, and may have 300; text from `COMMAND` on stays.
     """
     said, *command = message.partition(COMMAND)
     return _LONG.sub(lambda found: f"{found[0][:40]}…{found[0][-39:]}", said) + "".join(command)
@@ -218,22 +218,22 @@ def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
-# How to install what an extra needs.
+# The installation of extras.
 
 NAME = "attnviz"
 
 
 def missing(what: str, extra: str) -> UsageError:
-    """The error where an extra is not installed; its hint is the command that installs it.
+    """The error for a missing extra; its hint is the command that installs it.
 
-    `what`: what needs which package: "a Ray cluster needs ray".
+    `what`: the need for a package: "a Ray cluster needs ray".
     """
     command = command_to_install(requirements_of(extra) or [f"{NAME}[{extra}]"])
     return UsageError(f"{what}, which is not installed", f"install it: {command}")
 
 
 def requirements_of(extra: str) -> list[str]:
-    """The packages of an extra, with their versions; none where the metadata has none."""
+    """The packages of an extra, with their versions; none if the metadata has none."""
     import importlib.metadata  # takes a moment
 
     from packaging.requirements import Requirement  # takes a moment
@@ -249,13 +249,13 @@ def requirements_of(extra: str) -> list[str]:
 
 def command_to_install(requirements: Sequence[str], python: str = sys.executable) -> str:
     """The command that installs packages, such as `textual<9,>=8`, beside attnviz."""
-    pip = importlib.util.find_spec("pip") is not None  # environments of uv have none
+    pip = importlib.util.find_spec("pip") is not None  # environments of uv lack it
     installer = [python, "-m", "pip", "install"] if pip else ["uv", "pip", "install"]
     words = [*installer, *([] if pip else ["--python", python]), *requirements]
     return " ".join(map(_quoted, words))
 
 
 def _quoted(word: str) -> str:
-    """A word for any shell: double quotes, where they do, are quotes on Windows as well."""
+    """A word quoted for any shell, in double quotes if possible, as Windows needs them."""
     quoted = shlex.quote(word)
     return quoted if quoted == word or set(word) & set('"$`!\\') else f'"{word}"'

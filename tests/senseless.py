@@ -223,7 +223,7 @@ CALLS = (
     call("heads --labels links.jsonl --words", "words", labels="links.jsonl", words=True),
     # nothing is drawn
     call("heads --labels links.jsonl --samples 3", "samples", labels="links.jsonl", samples=3),
-    # a saved capture was run already
+    # a saved capture is not run again
     call("heads CAPTURE --bos", "bos", bos=True),
     call("heads CAPTURE --model embeddings", "model", model="embeddings"),
     # a haystack has no words

@@ -1,4 +1,4 @@
-"""`attnviz align`: the seconds of a sound in which each word of its text is heard."""
+"""`attnviz align`: the seconds of a sound in which each word of its text is spoken."""
 
 from typing import TYPE_CHECKING
 
@@ -100,7 +100,7 @@ def align(
     heads: g.HeadsNamed = None,
     layers: g.LayersNamed = None,
 ) -> Result[Alignment]:
-    """Find the seconds of a sound in which each word of its text is heard.
+    """Find the seconds of a sound in which each word of its text is spoken.
 
     Attention of the words to the sound is aligned by dynamic time warping, as the authors of
     Whisper do it. Without heads, those are taken that the model's settings name for it; else all
@@ -149,7 +149,7 @@ def command_line(
     run: g.ModelRun,
     output: g.RecordOutput,
 ) -> None:
-    """Find the seconds of a sound in which each word of its text is heard."""
+    """Find the seconds of a sound in which each word of its text is spoken."""
     to = destination_of(session, output)
     given = text_or_capture(session, text)
     if isinstance(given, Capture):

@@ -1,1 +1,1 @@
-"""What several commands draw: sentences, labels, grids, tables; it knows no command."""
+"""Drawing shared by several commands: sentences, labels, grids and tables."""

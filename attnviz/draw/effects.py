@@ -1,4 +1,4 @@
-"""Effects of parts of a model: what is measured, its fields, columns and sentences."""
+"""Effects of parts of a model: their measures, fields, columns and sentences."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,22 +20,22 @@ from attnviz.records.rows import Field, Fields, at, measured
 from attnviz.records.significance import FEWEST, LEVEL
 
 # Fields that rows of interventions share: of a record with the candidates `answer` and `versus`,
-# and of an outcome, or None: by how much the prediction of each changed.
+# and of an outcome, or None: the change of the prediction of each.
 
 
 def unit_of(measure: Measure) -> Literal["nats", "logits"]:
-    """The unit of what is measured."""
+    """The unit of the measure."""
     return "logits" if measure == "difference" else "nats"
 
 
 def unit(of: Callable[[Any], Measure]) -> Field[Any]:
-    """The unit of what is measured, as a field."""
-    about = "nats: a mean log-probability is measured; logits: the difference of two logits."
+    """The field of the measure's unit."""
+    about = "nats for a mean log-probability; logits for the difference of two logits."
     return Field("unit", Literal["nats", "logits"], about, lambda row: unit_of(of(row)))
 
 
 def _own_change(name: str) -> Field[Outcome | None]:
-    """The change of a number; null where there is none."""
+    """The change of a number; null without one."""
     about = "In nats." if name.endswith("log_probability") else ""
     return Field(
         f"{name}_change", float | None, about, lambda own: measured(getattr(own, name, None))
@@ -44,7 +44,7 @@ def _own_change(name: str) -> Field[Outcome | None]:
 
 PART = Fields[Any](
     "PartName",
-    "A part of a model; `head` is null but for a head.",
+    "A part of a model; `head` is null except for a head.",
     (
         Field("kind", Literal["head", "mlp", "layer"]),
         Field("layer", int, "", at("layer", 0)),
@@ -66,7 +66,7 @@ class EffectRow:
 
 
 def rows_together(both: BothRuns[Any], top: int | None, line: int | None) -> Iterator[EffectRow]:
-    """Each candidate before and after; of the mean over lines, which has none, the effect alone."""
+    """Each candidate before and after; for the mean over lines, which has none, only the effect."""
     report, (effect,) = both.report, both.report.effects
     if line is None:
         yield EffectRow(line, report, effect)
@@ -77,26 +77,26 @@ def rows_together(both: BothRuns[Any], top: int | None, line: int | None) -> Ite
 
 
 NEXT_TOKEN: tuple[Field[Any], ...] = (
-    Field("when", Literal["before", "after"] | None, "Of the model as it is, or changed."),
-    Field("rank", int | None, "Counted from 1, the likeliest."),
+    Field("when", Literal["before", "after"] | None, "Whether before or after the change."),
+    Field("rank", int | None, "The rank, counted from 1, the likeliest."),
     Field("id", int | None, "", at("candidate.id")),
     Field("token", str | None, "", at("candidate.label")),
     Field("probability", float | None, "", at("candidate.probability")),
     Field("exact", str | None, "", at("candidate.exact")),
 )
-BEGUN = "The word that was asked for, where this is the first of its several tokens."
+BEGUN = "The word that was asked for, if this is the first of its several tokens."
 TEXT = "The token's own text with its leading space."
 MEASURED_TOKENS: tuple[Field[Any], ...] = (
     Field(
         "answer",
         str | None,
-        "The token that is measured; null: all tokens, or each text's own answer.",
+        "The token that is measured; null for all tokens, or each text's own answer.",
         at("answer.label"),
     ),
     Field(
         "versus",
         str | None,
-        "The token whose logit is subtracted; null: none, or each text's own.",
+        "The token whose logit is subtracted; null for none, or each text's own.",
         at("versus.label"),
     ),
 )
@@ -110,14 +110,14 @@ EXACT_TOKENS: tuple[Field[Any], ...] = (
 
 
 def ran(first: Capture, texts: int | None, noun: str, name: Callable[[Capture], str]) -> str:
-    """`builtin, mean of 3 texts`; a single run by its `name`; and a half precision of the run."""
+    """A run in words, with its half precision: `builtin, mean of 3 texts`, or by its `name`."""
     several = f"{readable(first.model.name)}, mean of {amount(texts or 0, noun)}"
     half = f", in {first.model.dtype}" if first.model.dtype.endswith("float16") else ""
     return (name(first) if texts is None else several) + half
 
 
 def named(token: Candidate) -> str:
-    """A token in a sentence; of several of a word, that it is the first, or lacks the space."""
+    """A token in a sentence, which says if it is the first of a word's or lacks the space."""
     name = fenced(name_of(token.label))
     if token.begins and token.begins == token.exact:
         return f"{name} without the space before it"
@@ -125,7 +125,7 @@ def named(token: Candidate) -> str:
 
 
 def difference(answer: Candidate | None, versus: Candidate | None) -> str:
-    """`logit(blue) - logit(red)`; without names where each text has an answer of its own."""
+    """`logit(blue) - logit(red)` in words; without names if texts have their own answers."""
     if answer is None or versus is None:
         return "logit(answer) - logit(versus)"
     return f"logit({named(answer)}) - logit({named(versus)})"
@@ -134,22 +134,22 @@ def difference(answer: Candidate | None, versus: Candidate | None) -> str:
 def what_is_measured(
     measure: Measure, answer: Candidate | None, versus: Candidate | None = None
 ) -> str:
-    """`logit(blue) - logit(red)`, or `log-probability of blue`; without names each text's own."""
+    """The measure in words: `logit(blue) - logit(red)`, or `log-probability of blue`."""
     if measure == "difference":
         return difference(answer, versus)
     name = named(answer) if answer else "each text's answer"
     return f"log-probability of {name}"
 
 
-CHANCE = "what is below two of them may be chance"
+CHANCE = "values below two of them may be chance"
 APART = 0.5
-"""Where two ends are nearer than this (in logits), any change is a large share."""
+"""If two ends are nearer than this (in logits), any change is a large share."""
 
 
 def little_apart(one: float, other: float) -> str:
-    """A warning where the two ends of shares hardly differ; empty elsewhere."""
+    """A warning if the two ends of shares hardly differ, else ""."""
     apart = abs(one - other)
-    return "" if apart >= APART else f"only {apart:.3f} apart, so that shares say little"
+    return "" if apart >= APART else f"only {apart:.3f} apart, so that shares are unreliable"
 
 
 # The changes of both tokens of a question, as columns of a table.
@@ -158,7 +158,7 @@ LEGEND = "log p: change in each token's own log-probability (nats)"
 
 
 def own_columns(report: OfQuestion) -> TableColumns:
-    """The changes of both log-probabilities; texts with answers of their own have other tokens."""
+    """Columns of the changes of both log-probabilities; unnamed if texts have their own answers."""
     names, asked = ["answer", "versus"], (report.answer, report.versus)
     if all(asked):
         names = [fenced(name_of(each.label)) for each in asked if each]
@@ -172,7 +172,7 @@ def own_columns(report: OfQuestion) -> TableColumns:
 
 
 def number_cells(number: Estimate, form: str = "+z.3f") -> Sequence[str]:
-    """A number, and its standard error where it has one."""
+    """A number, and its standard error if it has one."""
     return with_error(number, form).split(" ± ")
 
 
@@ -183,13 +183,13 @@ def numbers(name: str, of: Callable[[Any], Estimate], *, errors: bool) -> TableC
 
 
 P_HOLM = (
-    "Of a mean over texts: the p-value of the change against 0, by Student's t, corrected for all "
-    f"parts that were tested (Holm); null below {FEWEST} texts."
+    "The p-value of a mean change over texts against 0, by Student's t, corrected for all parts "
+    f"that were tested (Holm); null below {FEWEST} texts."
 )
 
 
 def tested(p_values: Sequence[float | None], part: str, texts: int) -> str:
-    """How many parts were tested, and how many of their means differ from 0; empty for one."""
+    """The number of parts tested, and of those whose means differ from 0; "" for a single text."""
     if len(p_values) < 2 or texts < 2:
         return ""
     if texts < FEWEST:
@@ -208,7 +208,7 @@ def tested(p_values: Sequence[float | None], part: str, texts: int) -> str:
 
 
 def part_name(part: Part | None, names: Sequence[str]) -> str:
-    """`L1H2 from fluffy` (a token of these names), `L0 MLP at blue`, `biases`, `all others`."""
+    """A part in words: `L1H2 from fluffy` (a token of these names), `L0 MLP at blue`, `biases`."""
     if part is None:
         return "all others"
     token = "" if part.source is None else names[part.source]
@@ -227,7 +227,7 @@ def part_name(part: Part | None, names: Sequence[str]) -> str:
 
 
 def listed_parts(parts: Iterable[Part | Site], heads_per_layer: Sequence[int]) -> str:
-    """`L1H2, L2 MLP`; all heads as `every head`, and all MLPs of several as `every MLP`."""
+    """Parts in words: `L1H2, L2 MLP`, `every head`, or `every MLP` if there are several."""
     every = list(parts)
     heads = [f"L{part.layer}H{part.head}" for part in every if part.head is not None]
     mlps = [f"L{part.layer} MLP" for part in every if part.head is None]
@@ -239,11 +239,11 @@ def listed_parts(parts: Iterable[Part | Site], heads_per_layer: Sequence[int]) -
 
 
 OTHER_PARTS = {"mlp": "MLP", "layer": "layer"}
-"""Parts that a layer has one of, and their names."""
+"""The kinds of which a layer has a single part, and their names."""
 
 
 def by_part(values: Iterable[tuple[Part, float]]) -> tuple[FloatArray, tuple[str, ...]]:
-    """(layers, columns), NaN where there is nothing; and the names: heads, then MLP and layer."""
+    """Values (layers, columns), NaN without one, and the columns' names: heads, MLP and layer."""
     pairs = list(values)
     heads = max((part.head + 1 for part, _ in pairs if part.head is not None), default=0)
     others = [kind for kind in OTHER_PARTS if any(part.kind == kind for part, _ in pairs)]
@@ -272,7 +272,7 @@ ERROR = Column("± s.e.", right=True)
 def mean_parts(shares: Shares, roles: Sequence[str], top: int, width: int) -> TextLines:
     """The strongest parts of a mean over texts, and all others together, with standard errors.
 
-    Where some texts lack a part, a column says how many have it.
+    If some texts lack a part, a column has the number with it.
     """
     texts = dict(zip(shares.parts, shares.sums, strict=True))
     chosen = shares.means[:top]
@@ -291,5 +291,5 @@ def mean_parts(shares: Shares, roles: Sequence[str], top: int, width: int) -> Te
     if lacking:
         columns.append(words("texts", lambda row: row[2], right=True))
     yield from table(named, columns, width)
-    note = "texts: how many have the part, which counts as 0 in the others"
+    note = "texts: the number that have the part, which counts as 0 in the others"
     yield from footnotes([note] if lacking else [], width)

@@ -15,7 +15,7 @@ _LINK = re.compile(r"\[([^\]]+)\]")
 class Entry:
     """A term and its definition.
 
-    `marked`: the definition, in which other terms stand in brackets, as they are written there:
+    `marked`: the definition, in which other terms are in brackets, as they are written there:
     `[tokens]`. `subject`: the table of the file. `synonyms`: other names of the same thing.
     """
 
@@ -31,7 +31,7 @@ class Entry:
 
     @property
     def links(self) -> Mapping[str, "Entry"]:
-        """The terms that the definition builds on, by how it writes them."""
+        """The terms that the definition uses, by their spelling in it."""
         return {written: _known(written) for written in _LINK.findall(self.marked)}
 
 

@@ -1,9 +1,9 @@
-"""The first line: what a head does on this text, what it is known for, and why it is shown.
+"""The first line: a head's behaviour on this text, its known behaviours, and why it is shown.
 
     L2H3: creature → blue .69, fluffy .30 · known for: nouns attend to their adjectives
 
-A title is a claim. Before the `·` stands what was computed from what is shown; what a head is
-known for is knowledge from its model's card, and worded so.
+A title is a claim. Before the `·` is what was computed from the shown links; "known for" quotes
+the model's card.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,11 +26,11 @@ from attnviz.records.tokens import Token
 CHOSEN: Mapping[ChoiceReason, str] = {
     "acts": "chosen automatically",
     "card": "chosen automatically, as the model's card names it",
-    "brings": "chosen by what comes next",
+    "brings": "chosen by the next token",
     "moves": "chosen as it moves most to one token",
     "even": "chosen automatically, though no head moves much",
     "writes": "chosen automatically, as it attends most to what is written",
-    "sees": "chosen automatically, as it looks at single places of the image",
+    "sees": "chosen automatically, as it attends to single places of the image",
     "aligned": "chosen automatically, as it follows the sound best",
 }
 HABITS: Mapping[Habit, str] = {
@@ -38,18 +38,18 @@ HABITS: Mapping[Habit, str] = {
     "followers": "what followed their earlier occurrence",
     "self": "themselves",
 }
-EVEN = 3  # times the mean: a largest weight below it stands out in no row
+EVEN = 3  # times the mean: a largest weight below it does not stand out
 LONGEST = 24  # letters of a label
-SINK = 0.3  # of the weight: a column with as much rules the colours
-ALSO, MOST_ALSO = 0.5, 2  # of the strongest effect: heads with as much are named, too
+SINK = 0.3  # of the weight: a column with more dominates the colours
+ALSO, MOST_ALSO = 0.5, 2  # of the strongest effect: heads above it are named, too
 MOST_RESTS, SMALL_EFFECT = 4, 0.095
 SHOWN_SINKS = 0.005  # of the weight on an image; less would be 0%
 
 
 def about(exhibit: Exhibit, speller: Speller | None = None) -> str:
-    """The exhibit's caption, or which heads these are, what is so of them and why they are shown.
+    """The exhibit's caption, or its heads, a finding about them, and why they are shown.
 
-    `speller` spells the options of whoever reads it, to say how others are shown.
+    `speller` spells the reader's options, to say how to show other heads.
     """
     if exhibit.caption or exhibit.choice is None:
         return exhibit.caption
@@ -76,7 +76,7 @@ def headline(
 ) -> str:
     """The first line of some heads: `L2H3: … · known for: … (chosen automatically …)`.
 
-    `even`: of an image alone, no weight stands out, so that no few places are claimed.
+    `even`: no weight within an image stands out, so that the title does not claim a few places.
     """
     if choice.why == "only" and choice.named is not None:
         return choice.named.title
@@ -105,8 +105,8 @@ def _of_settings(choice: Choice, capture: Capture) -> bool:
 def head_title(choice: Choice, finding: Finding | None, capture: Capture) -> str:
     """The title of a choice's one head: its finding here, and what it is known for.
 
-    A head picked for a behaviour is known for this one alone, where the rows show it. Nothing is
-    claimed of words that the model was never trained on.
+    A head picked for a behaviour is known only for this one, if the rows show it. Nothing is
+    claimed about words that the model was never trained on.
     """
     (head,) = choice.heads
     if finding is not None and _of_unknown_words(finding, capture):
@@ -147,7 +147,7 @@ def _title(
 
 
 def finding_title(finding: Finding, capture: Capture) -> str:
-    """`creature → blue .69, fluffy .30`, or `9 of 12 tokens attend most to the one before`."""
+    """A finding: `creature → blue .69, fluffy .30`, or `9 of 12 tokens attend most to …`."""
     if finding.tendency is not None:
         return _tendency(finding.tendency, capture)
     words, texts = groups_of(capture, "words"), capture.texts
@@ -207,14 +207,14 @@ def _part(rows: int, of: int) -> str:
 
 
 def share(weight: float) -> str:
-    """A weight in two digits, as it stands in a sentence: `.69`, `1.00`."""
+    """A weight in two digits, for a sentence: `.69`, `1.00`."""
     return f"{weight:.2f}".removeprefix("0")
 
 
 def next_said(exhibit: Exhibit) -> str:
     """`next: “ Mary” .92 (“ the” .02) · strongest link: to#2 → Mary +1.5 logits by L23H0; also …`.
 
-    Empty where no head was chosen by what comes next.
+    Empty if no head was chosen by the next token.
     """
     capture, choice = exhibit.capture, exhibit.choice
     told = choice is not None and (choice.off_rests or choice.why == "even")
@@ -240,7 +240,7 @@ def _effect(number: float) -> str:
 
 
 def rests_said(exhibit: Exhibit) -> str:
-    """`, rests: When, the`: the keys on which the picked head rests, which are not told."""
+    """`, rests: When, the`: the keys on which the picked head rests, which its finding ignores."""
     choice, capture = exhibit.choice, exhibit.capture
     if choice is None or not choice.off_rests:
         return ""
@@ -251,7 +251,7 @@ def rests_said(exhibit: Exhibit) -> str:
 
 
 def sink_said(exhibit: Exhibit) -> str:
-    """`; 41% of the weight is on BOS`, where the first token or a special one has most of it."""
+    """`; 41% of the weight is on BOS`, if the first token or a special one has most of it."""
     shares = key_shares(exhibit)
     if shares is None:
         return ""
@@ -285,7 +285,7 @@ def image_said(exhibit: Exhibit) -> str:
 
 
 def beside_notes(exhibit: Exhibit) -> tuple[str, ...]:
-    """That images which are read in cross-attention are none of the keys."""
+    """A note that images read in cross-attention are not keys."""
     said = f"{BESIDE}; {option('kind', 'cross')} shows the attention to them"
     return (said,) if exhibit.beside else ()
 

@@ -1,4 +1,4 @@
-"""Token labels: repeated ones numbered, able to stand alone, in ASCII where needed."""
+"""Token labels: repeated ones numbered, legible by themselves, in ASCII if needed."""
 
 import re
 import unicodedata
@@ -17,7 +17,7 @@ from attnviz.records.tokens import SPECIAL_LABEL, Token
 
 
 def distinct_labels(tokens: Sequence[Token], *, unicode: bool = True) -> tuple[str, ...]:
-    """One label per token; where one occurs more than once, `the#1`, `the#2`, as a user types them.
+    """One label per token; repeated ones as `the#1`, `the#2`, as a user types them.
 
     Without `unicode`, letters beyond ASCII are written as escapes.
     """
@@ -26,7 +26,7 @@ def distinct_labels(tokens: Sequence[Token], *, unicode: bool = True) -> tuple[s
 
 
 def told_apart(labels: Sequence[str]) -> list[str]:
-    """The labels, those that occur more than once with a number each."""
+    """The labels, with a number on each that occurs more than once."""
     total, seen = Counter(labels), Counter[str]()
     named = []
     for label in labels:
@@ -42,7 +42,7 @@ OWN = re.compile(rf"{TIME.pattern}|{PATCH.pattern}|\[[a-z]+ \d+\]")
 
 
 def name_of(label: str) -> str:
-    """The label beside a number: in quotes if it could be taken for a part of it (`7`, `.`)."""
+    """The label beside a number: in quotes if it could be read as a part of it (`7`, `.`)."""
     bare = re.sub(r"#\d+$", "", label)
     if OWN.fullmatch(bare):
         return label
@@ -52,14 +52,14 @@ def name_of(label: str) -> str:
 
 
 def names_of(tokens: Sequence[Token], *, unicode: bool = True) -> tuple[str, ...]:
-    """The distinct labels as they stand beside numbers."""
+    """The distinct labels for places beside numbers."""
     return tuple(map(name_of, distinct_labels(tokens, unicode=unicode)))
 
 
 def names_of_texts(texts: Sequence[str], *, unicode: bool = True) -> list[str]:
-    """A name for each text of a token, as it stands beside numbers; a token without text is BOS.
+    """A name for each text of a token, for places beside numbers; a token without text is BOS.
 
-    Where two of them differ in spaces only, both stand in quotes with their spaces.
+    If two of them differ only in spaces, both are in quotes with their spaces.
     """
     bare = [standing(readable(text)) or SPECIAL_LABEL for text in texts]
     spellings: dict[str, set[str]] = {}
@@ -73,7 +73,7 @@ def names_of_texts(texts: Sequence[str], *, unicode: bool = True) -> list[str]:
 
 
 def standing(label: str) -> str:
-    """The label so that it stands alone: a combining mark at its start gets a dotted circle."""
+    """The label, with a dotted circle before a combining mark at its start."""
     return f"◌{label}" if label and unicodedata.category(label[0]).startswith("M") else label
 
 
@@ -84,17 +84,17 @@ def ascii_only(text: str) -> str:
 
 # Letters that are written from right to left, kept in their place on a line.
 #
-# Left-to-right marks (U+200E) around such a run keep the order of all that stands around it where
-# a terminal follows Unicode's bidirectional algorithm (UAX #9). Isolates (U+2066 ... U+2069) would
+# Left-to-right marks (U+200E) around such a run keep the order of the text around it in terminals
+# that follow Unicode's bidirectional algorithm (UAX #9). Isolates (U+2066 ... U+2069) would
 # do as well, but terminals with tables older than Unicode 6.3 draw them as boxes.
 
 MARK = "\u200e"
 BETWEEN = re.compile(r"→|(?<=\s)(?:\.\d\d|1\.00)\b")
-"""What a title has between names, and no text of the user's is likely to: `ש → ל .96, ע 1.00`."""
+"""Separators of names in a title, unlikely in a user's text: `ש → ל .96, ע 1.00`."""
 
 
 def fenced(text: str) -> str:
-    """The text with a mark around each run of right-to-left letters, line by line; as wide."""
+    """The text with marks of no width around each run of right-to-left letters, line by line."""
     if text.isascii():
         return text
     lines = []
@@ -108,10 +108,10 @@ def fenced(text: str) -> str:
 
 
 def runs(text: str) -> list[tuple[int, int]]:
-    """Where the runs of right-to-left letters begin and end.
+    """The beginnings and ends of runs of right-to-left letters.
 
     Marks on a letter belong to it; spaces, signs and digits between two such letters to their run,
-    but for an arrow and a weight, which stand between two names.
+    except an arrow and a weight, which separate two names.
     """
     if text.isascii():
         return []
@@ -124,17 +124,17 @@ def runs(text: str) -> list[tuple[int, int]]:
 
 @lru_cache(maxsize=4096)
 def _side(letter: str) -> str:
-    """`r`, `l`, `m` for a mark on the letter before it, `-` for what has no direction."""
-    # Arabic digits (AN) run from left to right, but turn what stands between two of them.
+    """A letter's direction: `r`, `l`, `m` for a mark on the letter before it, `-` for none."""
+    # Arabic digits (AN) run from left to right, but turn the characters between two of them.
     kinds = {"R": "r", "AL": "r", "AN": "r", "L": "l", "NSM": "m"}
     return kinds.get(unicodedata.bidirectional(letter), "-")
 
 
-# Colours that several rooms share: maps by name and as tables, how light a colour is.
+# Colours that several rooms share: maps by name and as tables, and the lightness of colours.
 
 SEQUENTIAL, DIVERGING, LAYERS = "Blues", "RdBu_r", "viridis"
-"""Matplotlib's maps in pictures: of values from 0 up (white to dark, as paper is white and ink is
-dark), of values with a sign (blue below zero, red above), and of layers, which have no zero."""
+"""Matplotlib's maps in pictures: for values from 0 up (white to dark, like paper and ink), for
+values with a sign (blue below zero, red above), and for layers, which have no zero."""
 
 
 def _colors(table: str) -> tuple[tuple[int, int, int], ...]:
@@ -157,7 +157,7 @@ BLUES_ON_DARK = ((22, 24, 28), *BLUES[:0:-1])
 
 
 def between(colors: Sequence[Sequence[int]], count: int) -> Sequence[Sequence[int]]:
-    """So many colours, evenly along the way from the first of these to the last."""
+    """Interpolate `count` colours evenly from the first of these to the last."""
     at, places = np.linspace(0, len(colors) - 1, count), np.arange(len(colors))
     channels = [np.interp(at, places, channel) for channel in zip(*colors, strict=True)]
     return np.rint(np.transpose(channels)).astype(int).tolist()  # type: ignore[no-any-return]
@@ -167,9 +167,9 @@ Rgb: TypeAlias = tuple[int, int, int]
 SIGNED: tuple[Rgb, Rgb, Rgb] = ((247, 247, 247), (33, 102, 172), (178, 24, 43))
 """Zero, the lowest and the highest value with a sign, near the middle and the ends of RdBu."""
 SIGNED_ON_DARK: tuple[Rgb, Rgb, Rgb] = ((36, 39, 46), (103, 179, 250), (255, 125, 100))
-"""The same on a dark ground: zero is near its colour, and the ends are as far from it."""
+"""The colours of signed values on a dark ground: zero is near its colour, the ends far from it."""
 PALE = 0.55
-"""Up to this share of a value with a sign, letters in the colour of letters stand out."""
+"""Up to this share of a value with a sign, letters in the text colour are legible."""
 
 
 def signed_color(share: float, of: tuple[Rgb, Rgb, Rgb] = SIGNED) -> Rgb:
@@ -182,9 +182,9 @@ def signed_color(share: float, of: tuple[Rgb, Rgb, Rgb] = SIGNED) -> Rgb:
 
 
 def is_light(color: ArrayLike, least: float = 110) -> NDArray[np.bool_]:
-    """Whether black letters stand out on colours (..., 3), 0 to 255, better than white ones, (...).
+    """Whether black letters are more legible than white ones on colours (..., 3), 0 to 255.
 
-    By the luma (ITU-R BT.601), which is more than `least`.
+    They are if the luma (ITU-R BT.601) is more than `least`.
     """
     light: NDArray[np.bool_] = np.asarray(color, np.float32) @ LUMA > least
     return light

@@ -1,6 +1,6 @@
 """The part of a map that is shown, as numbers; and its reduction to fewer, larger blocks.
 
-In these matrices NaN stands for "nothing to show here": the mask forbids the link, or
+In these matrices NaN means "nothing to show here": the mask forbids the link, or
 a filter left it out. A weight of zero is 0.0, and looks different.
 """
 
@@ -27,7 +27,7 @@ from attnviz.records.transforms import UNBOUNDED, ErrorsOverTexts, Implicit
 
 
 def shown(exhibit: Exhibit, head_map: Map) -> FloatArray:
-    """The weights that the exhibit's filters leave (queries, keys); NaN where there is nothing."""
+    """The weights that the exhibit's filters leave (queries, keys); NaN elsewhere."""
     whole, dropped = whole_map(head_map).weights, whole_map(head_map).dropped
     queries, keys = np.array(exhibit.queries, int), np.array(exhibit.keys, int)
     picked = np.ix_(queries, keys)
@@ -46,8 +46,8 @@ def shown(exhibit: Exhibit, head_map: Map) -> FloatArray:
 class Cells:
     """A map as it is drawn: `values` (rows, columns), reduced from `shape` (rows, columns).
 
-    `weights`: the values before they were scaled by row and reduced; None where none were kept.
-    `sums`: whether its rows sum to 1, which cannot be seen any more once it is reduced.
+    `weights`: the values before they were scaled by row and reduced; None if not kept.
+    `sums`: whether its rows sum to 1, which a reduced map no longer shows.
     """
 
     values: FloatArray
@@ -57,7 +57,7 @@ class Cells:
 
     @property
     def block(self) -> tuple[int, int]:
-        """How many (rows, columns) of weights each cell stands for."""
+        """The numbers of rows and columns of weights in each cell."""
         rows, columns = map(math.ceil, np.divide(self.shape, self.values.shape))
         return rows, columns
 
@@ -70,8 +70,8 @@ def cells_of(
     by_row: bool,
     orient: Orient = "query-rows",
 ) -> Cells:
-    """A map's weights in at most `most` cells a side, scaled by row and turned where asked for."""
-    if isinstance(head_map, CellMap):  # reduced already, to just as many
+    """Reduce a map's weights to at most `most` cells a side, scaled by row and turned if wanted."""
+    if isinstance(head_map, CellMap):  # already reduced to that many
         cells = Cells(head_map.cells, None, head_map.shape, head_map.sums)
     else:
         weights = shown(exhibit, head_map)
@@ -87,7 +87,7 @@ def cells_of(
 
 @dataclass(frozen=True)
 class SideLabels:
-    """The labels of all tokens, and the positions of those that stand along a side of a map."""
+    """The labels of all tokens, and the positions of those along a side of a map."""
 
     labels: Sequence[str]
     positions: Sequence[int]
@@ -106,14 +106,14 @@ def sides_of(
 
 
 def per_row(weights: FloatArray) -> FloatArray:
-    """(queries, keys) weights, each row divided by its strongest one."""
+    """The weights (queries, keys), each row divided by its strongest one."""
     most = np.fmax.reduce(weights, axis=1, initial=0.0)[:, None]
     divided: FloatArray = np.divide(weights, np.where(most > 0, most, 1), dtype=np.float32)
     return divided
 
 
 def block_maximum(values: FloatArray, rows: int, columns: int) -> FloatArray:
-    """At most `rows` x `columns` blocks, each with its strongest weight, which stays visible."""
+    """Reduce values to at most `rows` x `columns` blocks, each with its strongest weight."""
     for axis, most in enumerate((rows, columns)):
         if values.shape[axis] > most:
             step = math.ceil(values.shape[axis] / most)
@@ -123,9 +123,9 @@ def block_maximum(values: FloatArray, rows: int, columns: int) -> FloatArray:
 
 
 def key_shares(exhibit: Exhibit) -> FloatArray | None:
-    """The share of the weight that each key shown has, (keys); None where there are none.
+    """The share of the weight on each shown key, shape (keys); None if values are not shares.
 
-    Over all maps, and over the rows shown that might attend to more than one key.
+    The sums are over all maps and the shown rows that might attend to more than one key.
     """
     capture, seen = exhibit.capture, exhibit.capture.allowed_count()
     rows = [query for query in exhibit.queries if seen[query] > 1]
@@ -139,21 +139,21 @@ def key_shares(exhibit: Exhibit) -> FloatArray | None:
 
 
 def strongest(matrices: list[FloatArray]) -> float:
-    """The largest weight in any of them: the top of their common scale; 1.0 where all is empty."""
+    """The largest weight in any of them: the top of their common scale; 1.0 if all are empty."""
     most = max((float(np.fmax.reduce(m, axis=None, initial=0.0)) for m in matrices), default=0.0)
     return most if most > 0 else 1.0
 
 
 def farthest(matrices: list[FloatArray]) -> float:
-    """How far from zero any of them gets: both ends of a scale that has a sign."""
+    """The largest distance from zero in any of them: both ends of a scale with a sign."""
     ends = [float(np.fmax.reduce(np.abs(m), axis=None, initial=0.0)) for m in matrices]
     return max(ends, default=0.0) or 1.0
 
 
 def unit_of(exhibit: Exhibit, most: float) -> float:
-    """The power of ten that implicit weights up to `most` are written in; 1 where they are large.
+    """The power of ten in which implicit weights up to `most` are written; 1 if they are large.
 
-    Their scale is the model's own, and two digits behind the point may be 0 in all of them.
+    Their scale is the model's own, and two digits after the point may be 0 in all of them.
     """
     if most >= WRITTEN or not exhibit.capture.transformed_by(Implicit):
         return 1.0
@@ -164,16 +164,16 @@ WRITTEN = 0.1
 
 
 def rows_sum_to_one(weights: FloatArray) -> bool:
-    """Whether each row of shown (queries, keys) weights sums to 1, as a reader may add them up."""
+    """Whether each row of shown weights (queries, keys) sums to 1, as a reader may add them up."""
     return bool(np.allclose(np.nansum(weights, axis=1), 1.0, atol=0.005))
 
 
-# Where each of many heads stands in a grid: layers down, heads across.
+# The places of many heads in a grid: layers down, heads across.
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The layers and heads that a grid shows, in order; None stands for "reduced over all"."""
+    """The layers and heads that a grid shows, in order; None means "reduced over all"."""
 
     layers: tuple[int | None, ...]
     heads: tuple[int | None, ...]
@@ -192,17 +192,17 @@ def grid_of(maps: Sequence[HeadPlace]) -> Grid:
 
 
 def layer_name(layer: int | None) -> str:
-    """`L1`; `all` where layers were reduced to one."""
+    """A layer's name: `L1`, or `all` if layers were reduced to one."""
     return "all" if layer is None else f"L{layer}"
 
 
 def head_name(head: int | None) -> str:
-    """`H2`; `all` where heads were reduced to one."""
+    """A head's name: `H2`, or `all` if heads were reduced to one."""
     return "all" if head is None else f"H{head}"
 
 
 def by_head(values: Iterable[tuple[Head, float]]) -> FloatArray:
-    """(layers, heads), NaN where there is no head."""
+    """Values as a matrix (layers, heads), NaN without a head."""
     pairs = list(values)
     shape = max(head.layer for head, _ in pairs) + 1, max(head.head for head, _ in pairs) + 1
     matrix = np.full(shape, np.nan, np.float32)
@@ -212,7 +212,7 @@ def by_head(values: Iterable[tuple[Head, float]]) -> FloatArray:
 
 
 def largest(values: FloatArray) -> float:
-    """The value farthest from zero, as a size; 0 where there is none."""
+    """The absolute value farthest from zero; 0 if there are no values."""
     return 0.0 if np.isnan(values).all() else float(np.nanmax(np.abs(values)))
 
 

@@ -1,4 +1,4 @@
-"""What pictures and terminals show of attention to images: panels, the heat in each, sentences."""
+"""Attention to images for pictures and terminals: panels, the heat in each, sentences."""
 
 import re
 from collections import Counter
@@ -21,15 +21,15 @@ NAME_ONE = f"put it before the text, or name a patch: {option('query', '@r3c5')}
 MOST_PANELS = 24
 """The most panels of a picture."""
 LEAST_ALPHA, MOST_ALPHA = 0.2, 0.6
-"""How opaque the colours of the weakest and of the strongest weight lie on an image."""
+"""The opacity of the colours of the weakest and of the strongest weight on an image."""
 
 
 @dataclass(frozen=True, eq=False)
 class Panel:
     """One row of one head, laid over one image: a grid (rows, columns) of weights for each view.
 
-    `share`: the part of the row's weight that is on the image; `sinks`: of that, on its sinks.
-    `signed`: weights may lie below 0.
+    `share`: the part of the row's weight that is on the image; `sinks`: the part of that on its
+    sinks. `signed`: weights may be below 0.
     """
 
     map: Map
@@ -43,23 +43,23 @@ class Panel:
 
     @property
     def most(self) -> float:
-        """The strongest weight of a token; of what has a sign, the farthest from 0."""
+        """The strongest weight of a token; for values with a sign, the farthest from 0."""
         return max((float(np.nanmax(np.abs(grid), initial=0)) for grid in self.grids), default=0.0)
 
     @property
     def peak(self) -> float:
-        """The strongest weight of a pixel; of several views those over it are added up."""
+        """The strongest weight of a pixel; weights of several views over it are added up."""
         if len(self.grids) == 1:
             return self.most
         return float(np.abs(np.nan_to_num(density(self.image, self.grids, PEAK))).max())
 
 
 PEAK = 512, 512
-"""Pixels at which the strongest weight of several views is looked for."""
+"""The number of pixels at which the strongest weight of several views is searched for."""
 
 
 def scale_name(exhibit: Exhibit, panels: Sequence[Panel]) -> str:
-    """What the colours stand for: weights, or of several views their sums over a pixel."""
+    """The name of the colours' values: weights, or with several views their sums over a pixel."""
     several = any(len(panel.grids) > 1 for panel in panels)
     each = f"{exhibit.value_name} per area, views added (1: all on one of the finest tokens)"
     return each if several else exhibit.value_name
@@ -78,7 +78,7 @@ def panels_of(exhibit: Exhibit) -> list[Panel]:
         raise UsageError(BESIDE, f"show it with {option('kind', 'cross')}")
     asked = len(exhibit.queries) < len(capture.query_tokens)
     queries = [query for query in exhibit.queries if asked or _reads_images(capture, query)]
-    if not queries:  # the mean over the patches of an image alone
+    if not queries:  # the mean over the patches of an image without text
         queries = [q for q in exhibit.queries if capture.query_tokens[q].patch is None]
     numbers = [number for number, image in enumerate(capture.images) if image.views]
     panels = list[Panel]()
@@ -93,9 +93,9 @@ def panels_of(exhibit: Exhibit) -> list[Panel]:
 
 
 def of_whole_image(exhibit: Exhibit) -> Exhibit:
-    """An exhibit of an image alone with the rows of its class, else the mean over its patches.
+    """An exhibit of only an image with the rows of its class, else the mean over its patches.
 
-    Itself where queries are named, and beside a text.
+    It is unchanged if queries are named, or if there is text.
     """
     if not exhibit.capture.image_alone or len(exhibit.queries) < len(exhibit.capture.query_tokens):
         return exhibit
@@ -112,7 +112,7 @@ def _reads_images(capture: Capture, query: int) -> bool:
 def _panel(
     exhibit: Exhibit, head_map: Map, query: int, number: int, sinks: NDArray[np.bool_]
 ) -> Panel:
-    """A panel; `sinks` (n_keys): those of this image in this head."""
+    """Make a panel; `sinks` (n_keys): those of this image in this head."""
     capture, image = exhibit.capture, exhibit.capture.images[number]
     row = whole_map(head_map).weights[query]
     own = np.array([token.image == number for token in capture.key_tokens])
@@ -131,12 +131,12 @@ def _panel(
 
 
 def sinks_of(exhibit: Exhibit, head_map: Map, number: int) -> NDArray[np.bool_]:
-    """(n_keys): the tokens of an image that nearly every token of the text attends to strongly."""
+    """A mask (n_keys) of image tokens that nearly every token of the text attends to strongly."""
     capture = exhibit.capture
     weights = whole_map(head_map).weights
     own = np.array([token.image == number for token in capture.key_tokens])
     sinks = np.zeros(len(own), np.bool_)
-    if capture.image_alone:  # what all of its tokens attend to may be what it is about
+    if capture.image_alone:  # tokens that all others attend to may be the image's subject
         return sinks
     text = [q for q, token in enumerate(capture.query_tokens) if not token.inset]
     sinks[own] = sinks_in(weights[text][:, own])
@@ -144,10 +144,10 @@ def sinks_of(exhibit: Exhibit, head_map: Map, number: int) -> NDArray[np.bool_]:
 
 
 def density(image: SeenImage, grids: Sequence[FloatArray], size: tuple[int, int]) -> FloatArray:
-    """(height, width) of `size`: the weight of each pixel's tokens, each divided by its area.
+    """The weight of each pixel's tokens, each divided by its area, shape (height, width) of `size`.
 
     An image that is read in several views has several tokens over a pixel, whose densities add up;
-    the strongest token of one view alone has density 1 × its weight. NaN where there is no token.
+    the unit is the area of the finest tokens. NaN where there is no token.
     """
     width, height = size
     across, down = image.raw.size[0] / width, image.raw.size[1] / height
@@ -168,13 +168,13 @@ def density(image: SeenImage, grids: Sequence[FloatArray], size: tuple[int, int]
 
 
 def veiled(pixels: NDArray[Any], share: FloatArray, colors: NDArray[Any]) -> FloatArray:
-    """(…, 3): pixels under the colours of weights; `share` (…): of the strongest, from 0 to 1."""
+    """Pixels (…, 3) under the colours of weights; `share` (…): of the strongest, from 0 to 1."""
     alpha = (LEAST_ALPHA + (MOST_ALPHA - LEAST_ALPHA) * share)[..., None]
     return np.asarray(pixels * (1 - alpha) + colors * alpha, np.float32)
 
 
 def mean_color(panels: Sequence[Panel]) -> FloatArray:
-    """(3): of the images; the legend shows how colours of weights look on it."""
+    """The mean colour (3) of the images, on which the legend shows the colours of weights."""
     means = [panel.image.raw.pixels.mean(axis=(0, 1)) for panel in panels]
     return np.asarray(np.mean(means, axis=0), np.float32)
 
@@ -188,14 +188,14 @@ def _cell_area(window: tuple[float, float, float, float], rows: int, columns: in
 
 
 def shown_panels(exhibit: Exhibit, where: str) -> tuple[list[Panel], list[str]]:
-    """The panels that are drawn `where`, a picture or a terminal, and that the last are left out.
+    """The panels to draw `where`, a picture or a terminal, and a note if the last are left out.
 
     Raises:
         UsageError: there is none.
     """
     panels = panels_of(exhibit)
     if not panels:
-        raise UsageError("no token of the text stands behind the image", NAME_ONE)
+        raise UsageError("no token of the text comes after the image", NAME_ONE)
     left = len(panels) - MOST_PANELS
     if left <= 0:
         return panels, []
@@ -205,7 +205,7 @@ def shown_panels(exhibit: Exhibit, where: str) -> tuple[list[Panel], list[str]]:
 
 
 def panel_title(panel: Panel, exhibit: Exhibit) -> str:
-    """`circle: .41 on the image, 12% of it on sinks`, or `.30 on registers` beside it."""
+    """A panel's title: `circle: .41 on the image, 12% of it on sinks`."""
     several = len(exhibit.capture.images) > 1
     which = f"image {panel.number + 1}" if several else "the image"
     token = readable(exhibit.capture.query_tokens[panel.query].label)
@@ -220,7 +220,7 @@ def panel_title(panel: Panel, exhibit: Exhibit) -> str:
 
 
 def _on_own_tokens(panel: Panel, capture: Capture) -> str:
-    """`, 0.20 on registers, 0.10 on [class]`: the part of a row that is beside an image alone."""
+    """`, 0.20 on registers, 0.10 on [class]`: the part of a row on a model's own tokens."""
     shares = Counter[str]()
     row = whole_map(panel.map).weights[panel.query].tolist() if capture.image_alone else []
     for token, weight in zip(capture.key_tokens, row, strict=bool(row)):
@@ -238,7 +238,7 @@ def image_facts(capture: Capture) -> str:
 
 
 def size_of(capture: Capture, number: int) -> str:
-    """`400 × 300 pixels as 8 × 8 tokens, 25% of it cropped away`: an image's."""
+    """An image's size: `400 × 300 pixels as 8 × 8 tokens, 25% of it cropped away`."""
     image = capture.images[number]
     width, height = image.raw.size
     whole = f"{width:,} × {height:,} pixels"
@@ -253,7 +253,7 @@ def size_of(capture: Capture, number: int) -> str:
 
 
 def grids_of(image: SeenImage, unit: str = "") -> str:
-    """`8 × 8, and 4 tiles of 8 × 8`: the tokens of an image; `unit` follows the first number."""
+    """The tokens of an image: `8 × 8, and 4 tiles of 8 × 8`; `unit` follows the first number."""
     whole_views = [view for view in image.views if view.name == "overview"]
     parts = [f"{view.rows} × {view.columns}{unit}" for view in whole_views]
     if grids := [view for view in image.views if view.name == "tiles"]:

@@ -1,4 +1,4 @@
-"""Sentences that several media show: what records, choices and transforms are called."""
+"""Sentences that several media show: the names of records, choices and transforms."""
 
 import re
 from collections import Counter
@@ -52,9 +52,9 @@ IMPLICIT = (
 
 
 def transform_titles(capture: Capture) -> list[str]:
-    """A sentence about each transform of a capture, which holds once all were made."""
+    """A sentence about each transform of a capture, true after all of them."""
     titles = [transform_title(each, causal=capture.causal) for each in capture.transforms]
-    if capture.transformed_by(KeysDropped):  # which rescales rows
+    if capture.transformed_by(KeysDropped):  # it rescales rows
         titles = [title.removesuffix(NO_SUM) for title in titles]
     return [readable(title) for title in titles]
 
@@ -65,7 +65,7 @@ def transform_title(transform: Transform, *, causal: bool = False) -> str:
         case Scores():
             return "scores before mask and softmax: scaled dot products of queries and keys"
         case Contributions():
-            each = "each key's share of what the head writes, along its direction"
+            each = "each key's share of the head's output, along its direction"
             return f"contribution weights: {each}; below 0 it works against it; rows sum to 1"
         case Additions(cosine):
             return f"what each token adds to the cosine of image and text, {cosine:.3f}"
@@ -104,7 +104,7 @@ def _dropped(transform: KeysDropped) -> str:
     on = " and ".join((*named, *(["each head's rests"] if transform.own else [])))
     are = "is" if len(keys) + bool(transform.own) == 1 else "are"
     dropped = f"{transform.share:.0%} of the weight was on {on}, which {are} left out"
-    dropped += " (rests by their columns alone)" if transform.by_columns else ""
+    dropped += " (rests only by their columns)" if transform.by_columns else ""
     queries = f"{len(empty)} queries" if len(empty) > 4 else " and ".join(empty)
     return f"{dropped}, {queries} attended to nothing else" if empty else dropped
 
@@ -123,11 +123,11 @@ def left_out(exhibit: Exhibit) -> str:
 
 
 CLOSED = 0.05
-"""A gate that lets less of what a head writes through lets nothing through."""
+"""A gate that lets through less than this share of a head's output counts as closed."""
 
 
 def gate_sentences(exhibit: Exhibit) -> list[str]:
-    """What the gates behind the softmax let through in the rows that are shown; often nothing."""
+    """Sentences about the gates after the softmax in the shown rows; empty without gates."""
     gates = exhibit.gates
     if gates is None:
         return []
@@ -139,7 +139,7 @@ def gate_sentences(exhibit: Exhibit) -> list[str]:
 
 
 def about_gates(gates: FloatArray, places: Sequence[str], *, several: bool) -> list[str]:
-    """What gates let through (2, places), and the places where this is nothing.
+    """Sentences about the share that gates let through (2, places), and the places where it is 0.
 
     `several`: heads.
     """
@@ -147,9 +147,10 @@ def about_gates(gates: FloatArray, places: Sequence[str], *, several: bool) -> l
         return []
     mean, share = (float(each.mean()) for each in gates)
     closed = [places[i] for i in np.flatnonzero(gates[1] < CLOSED).tolist()]
+    whose = "these heads'" if several else "the head's"
     told = [
-        f"behind the softmax a gate multiplies what {'these heads' if several else 'the head'} "
-        f"read, by {mean:.2f} in the mean; {share:.2f} of the length of what is written passes"
+        f"after the softmax a gate multiplies {whose} weighted values by {mean:.2f} on average; "
+        f"{share:.2f} of the output's length remains"
     ]
     if closed:
         more = f" and {len(closed) - MOST_CLOSED} more" if len(closed) > MOST_CLOSED else ""
@@ -165,7 +166,7 @@ NEAR = {0: "to itself", 1: "to the token before it"}
 
 
 def facts(capture: Capture) -> str:
-    """`builtin, 9 tokens with BOS`: what was run, on how much."""
+    """The model and the size of its input: `builtin, 9 tokens with BOS`."""
     model, alone = readable(capture.model.name), capture.image_alone
     array = capture.model.engine == "array"
     if capture.kind == "cross" or (array and capture.kind == "answer"):
@@ -202,13 +203,13 @@ def facts(capture: Capture) -> str:
 
 
 def _own_tokens(labels: Sequence[str]) -> list[str]:
-    """`[class]`, `4 register tokens`: tokens of a model's own, of which some are numbered."""
+    """A model's own tokens, some of them numbered: `[class]`, `4 register tokens`."""
     kinds = Counter(label.rstrip("0123456789 ]").removeprefix("[") for label in labels)
     return [f"[{kind}]" if n == 1 else f"{n} {kind} tokens" for kind, n in kinds.items()]
 
 
 def caption(capture: Capture) -> str:
-    """`builtin, 9 tokens with BOS: “a fluffy …”`: what was run, on how much, and the text."""
+    """The model, its input's size, and the text: `builtin, 9 tokens with BOS: “a fluffy …”`."""
     text = beginning(capture.text)
     return f"{facts(capture)}: “{text}”" if text else facts(capture)
 
@@ -219,13 +220,13 @@ def size_of_answer(capture: Capture) -> str:
 
 
 def prompt_size(capture: Capture) -> int:
-    """How many of an answer's key tokens are those of the prompt; they come first."""
+    """The number of an answer's key tokens that belong to the prompt; they come first."""
     answered = 0 if capture.kind == "cross" else len(capture.query_tokens) - 1
     return len(capture.key_tokens) - answered
 
 
 def beginning(text: str) -> str:
-    """The beginning of a text, on one line; it ends with a word, but for one of many letters."""
+    """The beginning of a text, on one line; it ends with a word, unless that is very long."""
     line = readable(" ".join(text.split()))
     if len(line) <= BEGINNING:
         return line
@@ -238,7 +239,7 @@ BEGINNING = 80  # letters
 
 def written(capture: Capture, *, row: str = "row") -> str:
     """The output of an encoder-decoder, and the meaning of its rows (or columns)."""
-    # nothing is known of how an array's were made, and a text beside images was not written
+    # an array's origin is unknown, and a text with images was not written
     if capture.model.engine == "array" or capture.images:
         return f"queries: “{readable(capture.target)}”"
     rows = f"each {row} is the word that a position predicts; its input is the previous word"
@@ -249,9 +250,9 @@ ELIDED = re.compile(r"\b([cdjlmnst]|qu)' (?=\w)", re.IGNORECASE)
 
 
 def elided(text: str) -> str:
-    """What a translator wrote, with the apostrophes of French joined: `je t' aime` as `je t'aime`.
+    """A translator's output, with the apostrophes of French joined: `je t' aime` as `je t'aime`.
 
-    Only what is printed: a token such as `t'` stays one.
+    Only printed text is joined: a token such as `t'` stays one.
     """
     return ELIDED.sub(r"\1'", text)
 
@@ -287,32 +288,32 @@ def duration(seconds: float) -> str:
 
 
 def percent(part: int, whole: int) -> str:
-    """`17%`, rounded to the nearest; 100% of nothing but the whole, and of nothing less than 1%."""
+    """`17%`, rounded to the nearest; `100%` only for the whole, and `less than 1%` for less."""
     share = 100 if part == whole else min(99, round(100 * part / whole))
     return f"{share}%" if share else "less than 1%"
 
 
-# Numbers as a person reads them, where a fixed number of decimals would show nothing.
+# Numbers for people, if a fixed number of decimals would show only zeros.
 
 LEAST = 0.0005
 """A smaller probability would be 0.000 with three decimals."""
 
 
 def with_error(number: Estimate, form: str = "+z.3f") -> str:
-    """`+0.612 ± 0.034`; the standard error where there is one."""
+    """A mean with its standard error, if it has one: `+0.612 ± 0.034`."""
     error = "" if number.error is None else f" ± {number.error:{form.lstrip('+')}}"
     return f"{number.mean:{form}}{error}"
 
 
 def probability(value: float) -> str:
-    """`0.364`; a probability that three decimals would round to 0 as `3.1e-5`."""
+    """A probability as `0.364`, or as `3.1e-5` if three decimals would round it to 0."""
     if value >= LEAST or value <= 0:
         return f"{value:.3f}"
     mantissa, exponent = f"{value:.1e}".split("e")
     return f"{mantissa}e{int(exponent)}"
 
 
-# Sentences to be said beside whatever a run gives.
+# Notes to be shown with the output of a run.
 
 MOST_NAMED = 8
 QUERIES, KEYS = ("query", "queries"), ("key", "keys", "drop_key", "drop_keys")
@@ -321,7 +322,7 @@ QUERIES, KEYS = ("query", "queries"), ("key", "keys", "drop_key", "drop_keys")
 
 def run_notes(capture: Capture) -> tuple[str, ...]:
     """Notes about tokens cut off, words and answers that the model does not know, and names that
-    are pieces."""
+    match only pieces."""
     before, after = capture.left_out
     notes = []
     if count := before or after:
@@ -340,7 +341,7 @@ def run_notes(capture: Capture) -> tuple[str, ...]:
 
 
 def without_image(capture: Capture) -> str:
-    """A note where a model of text and images was given none of these; else nothing."""
+    """A note if a model of text and images was not given an image, else ""."""
     if not capture.model.reads_images or capture.images:
         return ""
     return f"{readable(capture.model.name)} reads images too; none was given"
@@ -353,7 +354,7 @@ def named_words(words: Sequence[str]) -> str:
 
 
 def _word_list(model: ModelIdentity | None) -> str:
-    """Where the words that a translator knows are listed."""
+    """A note on the file that lists the words that a translator knows."""
     if model is None:
         return ""
     folder = "attnviz/builtin/translator" if model.name == "translator" else model.name
@@ -361,7 +362,7 @@ def _word_list(model: ModelIdentity | None) -> str:
 
 
 def _piece_notes(capture: Capture) -> tuple[str, ...]:
-    """One sentence for each name of a query or key that no word of the text reads like."""
+    """A sentence for each name of a query or key that matches no whole word of the text."""
     from attnviz.records.positions import word_around
 
     sides = (capture.query_tokens, QUERIES), (capture.key_tokens, KEYS)
@@ -371,7 +372,7 @@ def _piece_notes(capture: Capture) -> tuple[str, ...]:
         names = [n for each in values for n in ([each] if isinstance(each, str) else each)]
         around = ((name, word_around(tokens, name)) for name in names if isinstance(name, str))
         notes += [
-            f"“{readable(name)}” is a piece of “{readable(word)}”, as no word of the text reads so"
+            f"“{readable(name)}” is not a whole word of the text, but a piece of “{readable(word)}”"
             for name, word in around
             if word
         ]
@@ -391,8 +392,8 @@ def model_notes(model: ModelIdentity | None) -> tuple[str, ...]:
         notes.append(f"{layers} of {readable(model.name)} {verb} no {what}")
     if model.own_code:
         notes.append(
-            f"the folder of {readable(model.name)} names code of its own, and transformers' "
-            f"{model.architecture} was run instead: results differ where that code does"
+            f"the folder of {readable(model.name)} names its own code, and transformers' "
+            f"{model.architecture} was run instead: results differ wherever the codes differ"
         )
     return tuple(notes)
 
@@ -405,7 +406,7 @@ def text_notes(capture: Capture) -> tuple[str, ...]:
 
 
 def strange_note(strange: int, texts: int, what: str) -> str:
-    """That `strange` of `texts` ("text", "line") are unlike the built-in model's; or nothing."""
+    """A note if `strange` of `texts` ("text", "line") are unlike the built-in model's, else ""."""
     if not strange:
         return ""
     where = f"{strange:,} of {amount(texts, what)}: " if texts > 1 else ""
@@ -417,7 +418,7 @@ def strange_note(strange: int, texts: int, what: str) -> str:
 
 
 def bar_of(share: float, cells: int, unicode: bool) -> str:
-    """A bar of at most `cells` cells; a thin mark for what is too little for one."""
+    """A bar of at most `cells` cells, or a thin mark for values too small for one."""
     full, thin = ("▇", "▏") if unicode else ("=", "-")
     n = round(max(0.0, min(1.0, share)) * cells)
     return full * n if n else thin if cells and share >= 0.005 else ""

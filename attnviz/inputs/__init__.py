@@ -1,1 +1,1 @@
-"""What is read: texts, lines, chats, pairs, arrays and saved captures, checked."""
+"""Input, read and checked: texts, lines, chats, pairs, arrays and saved captures."""

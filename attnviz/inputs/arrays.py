@@ -18,15 +18,15 @@ from attnviz.records.places import ImageView, Patch, RawImage, SeenImage, Span
 from attnviz.records.tokens import Token, numbered, with_parts
 
 ROUNDED = 0.02
-"""How far the sum of a row may lie above 1 in half precision."""
+"""The most by which the sum of a row may exceed 1 in half precision."""
 NOTHING = 1e-6
-"""A weight that a mask leaves."""
+"""The largest weight that a mask leaves."""
 
 
 AXES = "lbhqk"
-"""The letters of axes in their order here: of layers, a batch, heads, queries and keys."""
+"""The letters of axes in this module's order: layers, batch, heads, queries and keys."""
 LayerArrays: TypeAlias = Sequence[tuple[int, FloatArray]]
-"""The number of each layer that there is, and its weights (heads, n_queries, n_keys)."""
+"""The number of each given layer, and its weights (heads, n_queries, n_keys)."""
 
 
 def capture_of(
@@ -39,12 +39,12 @@ def capture_of(
     causal: bool | None,
     unread: bool,
 ) -> Capture:
-    """The capture of arrays; `attnviz.from_attention` says what they may be.
+    """Make a capture of arrays; `attnviz.from_attention` describes them.
 
-    `unread`: a last token more than there are keys was written, and never read.
+    `unread`: there is one more token than keys: it was written last, and never read.
 
     Raises:
-        UsageError: a shape that does not fit, or numbers that are no weights of attention.
+        UsageError: a shape that does not fit, or numbers that are not attention weights.
     """
     spelled, alone = _texts(tokens, "tokens"), key_tokens is None
     last = unread and len(spelled) == layers[0][1].shape[2 if alone else 1] + 1
@@ -57,7 +57,7 @@ def capture_of(
     ]
     sums = [_row_sums(number, array, own, keys) for number, array in layers]
     masked = alone and _are_causal(layers, rows.start, must=bool(causal) or not whole, whole=whole)
-    if alone:  # the keys that the last row sees
+    if alone:  # the keys of the last row
         keys = keys[: rows.stop]
         source, layers = text[: keys[-1].end], [(n, a[:, :, : rows.stop]) for n, a in layers]
     per_layer = [0] * (1 + layers[-1][0])
@@ -86,7 +86,7 @@ def _are_causal(layers: LayerArrays, first: int, *, must: bool, whole: bool) -> 
             "these weights are not causal: a query attends to a later token",
             "leave causal out, or set weights above the diagonal to 0"
             if whole
-            else f"give the tokens of these rows alone, and all as {option('key_tokens')}",
+            else f"give only the tokens of these rows, and all as {option('key_tokens')}",
         )
     return masked
 
@@ -94,13 +94,13 @@ def _are_causal(layers: LayerArrays, first: int, *, must: bool, whole: bool) -> 
 def _texts(given: Any, name: str) -> list[str]:
     listed = [] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
     if not listed or not all(isinstance(each, str) for each in listed):
-        hint = "give what the tokenizer's convert_ids_to_tokens returns"
+        hint = "give the result of the tokenizer's convert_ids_to_tokens"
         raise UsageError(f"{name} is not a list of texts", hint)
     return listed
 
 
 def _rows(queries: Iterable[int] | int | None, tokens: int) -> range:
-    """The positions of the tokens whose rows are meant: all, or some that follow each other."""
+    """The positions of the tokens of rows: all, or some consecutive ones."""
     if queries is None:
         return range(tokens)
     try:
@@ -117,20 +117,20 @@ def _rows(queries: Iterable[int] | int | None, tokens: int) -> range:
 
 
 def _is_list(given: Any, axes: int = 2) -> bool:
-    """Whether it is a sequence of arrays, and not one array as nested lists of numbers."""
+    """Whether a value is a sequence of arrays, and not one array as nested lists of numbers."""
     return isinstance(given, list | tuple) and all(
         each is None or len(getattr(each, "shape", ())) >= axes for each in given
     )
 
 
 def of_steps(attention: Any) -> bool:
-    """Whether it holds the layers of each step in which a text was written."""
+    """Whether weights hold the layers of each step in which a text was written."""
     steps = attention if isinstance(attention, list | tuple) else ()
     return bool(steps) and all(_is_list(step, axes=3) for step in steps)
 
 
 def layers_of(attention: Any, axes: str | None, index: int | None) -> LayerArrays:
-    """The layers of what another program computed; the axes and the batch as they are named."""
+    """The layers of another program's weights, with the axes and the batch as named."""
     if of_steps(attention):
         steps = [dict(layers_of(step, axes, index)) for step in attention]
         return [(n, _joined([step.get(n) for step in steps])) for n in steps[0]]
@@ -148,14 +148,14 @@ def layers_of(attention: Any, axes: str | None, index: int | None) -> LayerArray
 
 
 def _joined(steps: Sequence[FloatArray | None]) -> FloatArray:
-    """The rows of steps that follow each other, over all keys."""
+    """Join the rows of consecutive steps, over all keys."""
     known = [each for each in steps if each is not None]
     ends = [each.shape[2] for each in known]
     follow = [each.shape[2] - each.shape[1] for each in known[1:]] == ends[:-1]
     same = len({len(each) for each in known}) == 1 and len(known) == len(steps)
     if not same or not (follow or len({*ends}) == 1):
         raise UsageError(
-            "these steps do not follow each other", "give all steps of one text, from the first on"
+            "these steps are not consecutive", "give all steps of one text, from the first on"
         )
     rows = [np.pad(a, ((0, 0), (0, 0), (0, max(ends) - a.shape[2]))) for a in known]
     return np.concatenate(rows, axis=1)
@@ -164,7 +164,7 @@ def _joined(steps: Sequence[FloatArray | None]) -> FloatArray:
 def _arranged(
     weights: Any, axes: str | None, index: int | None, *, whole: bool = False
 ) -> FloatArray:
-    """Weights as (layers, heads, n_queries, n_keys); `whole`: the array may hold all layers."""
+    """Arrange weights as (layers, heads, n_queries, n_keys); `whole`: all layers may be in it."""
     array = _array(weights)
     four = "lhqk" if whole and index is None else "bhqk"
     usual = {2: "qk", 3: "hqk", 4: four, 5: "lbhqk" if whole else ""}.get(array.ndim, "")
@@ -183,8 +183,8 @@ def _arranged(
         size = array.shape[1] if "b" in own else 1
         if (index is None and size > 1) or (index is not None and not -size <= index < size):
             raise UsageError(
-                f"this is a batch of {size:,}",
-                f"choose one of its texts by {option('index')}, from 0 to {size - 1}",
+                f"a batch of {size:,} texts is not one text",
+                f"choose one by {option('index')}, from 0 to {size - 1}",
             )
         array = array[:, index or 0] if "b" in own else array
     return array if "h" in own else array[:, None]
@@ -229,25 +229,25 @@ def _row_sums(
     return sums
 
 
-# The image or the sound for which some of the tokens stand.
+# The image or the sound that some of the tokens stand for.
 
 BRACKETED = re.compile(r"\[[^\[\]]+\]")
-"""A token of a model's own beside an image, as a user names it."""
+"""A model's own token in an image, as a user names it."""
 
 
 def with_image(capture: Capture, raw: RawImage, grid: tuple[int, int] | None, mark: str) -> Capture:
-    """The capture, those of whose tokens that read `mark` stand for an image, row by row."""
+    """The capture, in which the tokens spelled `mark` are an image's patches, row by row."""
     own = [token.index for token in capture.key_tokens if token.text.strip() == mark.strip()]
     if not own:
         raise UsageError(
-            f"no token reads {mark}, so none stands for the image",
-            f"name what they read as {option('image_token')}",
+            f"no token is {mark}, so none stands for the image",
+            f"name these tokens as {option('image_token')}",
         )
     side = math.isqrt(len(own))
     rows, columns = grid or (side, side)
     if rows * columns != len(own):
         raise UsageError(
-            f"{len(own):,} tokens read {mark}, which is no grid of {rows} × {columns}",
+            f"{len(own):,} tokens {mark} are not a grid of {rows} × {columns}",
             f"give the {option('grid')} as (rows, columns)",
         )
     places = {index: divmod(n, columns) for n, index in enumerate(own)}
@@ -278,11 +278,11 @@ def with_image(capture: Capture, raw: RawImage, grid: tuple[int, int] | None, ma
 
 
 MOST_SECONDS = 1_000_000
-"""Up to which times can be named."""
+"""The largest time that can be named."""
 
 
 def spans_of(times: float | Sequence[Span], n_keys: int) -> list[Span]:
-    """The seconds of each key: as they are given, or of frames that are so long."""
+    """The seconds of each key: as given, or of frames of a given length."""
     try:
         spans = np.asarray(times)
     except ValueError:  # of several lengths
@@ -293,14 +293,14 @@ def spans_of(times: float | Sequence[Span], n_keys: int) -> list[Span]:
         spans = np.stack([edges[:-1], edges[1:]], axis=1)
     if not numbers or spans.ndim != 2 or spans.shape[1] != 2 or not _are_times(spans):
         raise UsageError(
-            f"{option('times')} are no seconds of frames that follow each other",
-            "give (begin, end) of each key, or how long one is",
+            f"{option('times')} are not seconds of consecutive frames",
+            "give (begin, end) of each key, or the length of one",
         )
     return [(float(begin), float(end)) for begin, end in spans]
 
 
 def _are_times(spans: NDArray[Any]) -> bool:
-    """Whether spans (n, 2) are not empty, and each begins behind the one before."""
+    """Whether spans (n, 2) are not empty, and each begins after the one before."""
     begins, ends = spans.T
     inside = (begins >= 0) & (begins < ends) & (ends <= MOST_SECONDS)
     return bool(len(spans) and inside.all() and (begins[1:] > begins[:-1]).all())
@@ -315,10 +315,10 @@ def with_times(capture: Capture, spans: Sequence[Span]) -> Capture:
     return replace(capture, text="", key_tokens=tuple(keys))
 
 
-# Tokens from how a tokenizer spells them: `Ġcat`, `▁cat`, `##s`, `[CLS]`.
+# Tokens from a tokenizer's spellings: `Ġcat`, `▁cat`, `##s`, `[CLS]`.
 
 SPECIAL = re.compile(r"<([|｜])[^<>]{1,100}\1>|</?s>|<(?:pad|bos|eos)>|\[(?:CLS|SEP|PAD)\]")
-"""The special tokens of GPT-2, Llama, DeepSeek, T5, BERT and their like that stand for no text."""
+"""The special tokens of GPT-2, Llama, DeepSeek, T5, BERT and similar models, without a text."""
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 WORDPIECE, SENTENCEPIECE, SPACE, BREAK = "##", "▁", "Ġ", "Ċ"
 INNER = bytes(range(0x80, 0xC0))
@@ -328,8 +328,7 @@ INNER = bytes(range(0x80, 0xC0))
 def tokens_of(spelled: Sequence[str]) -> tuple[str, tuple[Token, ...]]:
     """The text that tokens spell, and the tokens as its slices; equal spellings have equal ids.
 
-    `spelled`: as `convert_ids_to_tokens` gives them; or texts, which are words where none holds a
-    space.
+    `spelled`: as from `convert_ids_to_tokens`; or texts, which are words if none holds a space.
     """
     spelled = [name.encode(errors="replace").decode() for name in spelled]  # no lone surrogates
     special = [bool(SPECIAL.fullmatch(name)) for name in spelled]
@@ -369,7 +368,7 @@ def _pieces(spelled: Sequence[str]) -> list[bytes]:
 
 
 def _is_byte_level(names: Sequence[str]) -> bool:
-    """Whether tokens in the letters of bytes are spelled so, and are no words that look alike.
+    """Whether tokens are spelled in the letters of bytes, and are not words that look alike.
 
     One has the letter of a space, or is a line break; or their letters, as bytes, are UTF-8 from
     beginning to end with a character beyond ASCII that no capitals spell, as they do in `PÓŁNOC`.
@@ -388,9 +387,9 @@ def _is_byte_level(names: Sequence[str]) -> bool:
 
 
 def _bytes_of_letters() -> dict[str, int]:
-    """The byte that each letter of a byte-level vocabulary stands for (GPT-2, Radford 2019).
+    """The byte of each letter of a byte-level vocabulary (GPT-2, Radford 2019).
 
-    Bytes that can be printed stand for themselves, the others for letters from 256 on.
+    Printable bytes are their own letters, the others have letters from 256 on.
     """
     printed = [*range(33, 127), *range(161, 173), *range(174, 256)]
     others = [byte for byte in range(256) if byte not in printed]
@@ -399,7 +398,7 @@ def _bytes_of_letters() -> dict[str, int]:
 
 
 def _decoded(data: bytes) -> tuple[str, list[int]]:
-    """The text of some bytes, and the character of each byte (n_bytes + 1); � where it is none."""
+    """Decode bytes to a text, and the character of each byte (n_bytes + 1); � for invalid bytes."""
     characters = data.decode("utf-8", "surrogateescape")
     character_of = [
         number

@@ -1,6 +1,6 @@
-"""Lines of JSON, and the images that they name: beside a text, a question or a box, or in a chat.
+"""Lines of JSON, and the images that they name: with a text, a question or a box, or in a chat.
 
-Their files are looked for in the folder of the file that names them.
+Paths of images are relative to the folder of the file that names them.
 """
 
 import json
@@ -24,7 +24,7 @@ HINT = 'give {"text": "…", "image": "FILE"} or {"text": "…", "text_pair": "�
 PAIR = "text_pair"
 """The key of the second text of a pair."""
 IMAGES = ("image", "images")
-"""The keys of images beside a text."""
+"""The keys of images with a text."""
 TEXTS = ("text", "question")
 """The keys of a text."""
 FILES = ("image", "path", "url")
@@ -32,13 +32,13 @@ FILES = ("image", "path", "url")
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 """The beginning of an address; a single letter may be the drive of a path."""
 LIKE = 0.82
-"""How alike a name is to that of a field for which it was meant: `verses`, but not `source_id`."""
+"""The least similarity of a name to a field's, for a typo: `verses`, but not `source_id`."""
 LONGEST_PATH = 4096
 
 
 @dataclass(frozen=True)
 class LineText:
-    """A text of a line, and the images or the second text beside it, if it names some."""
+    """A text of a line, and its images or its second text, if any."""
 
     text: str
     images: tuple[RawImage, ...] = ()
@@ -46,7 +46,7 @@ class LineText:
 
 
 def folder_of(file: Path | None) -> Path:
-    """Where the images are that the lines of a file name; of other lines, the current folder."""
+    """The folder of the images that a file's lines name; for other lines, the current folder."""
     return Path() if file is None or str(file) == STDIN else file.parent
 
 
@@ -56,14 +56,14 @@ def is_jsonl(file: Path | None) -> bool:
 
 
 def is_object_with(keys: Collection[str], line: str) -> bool:
-    """Whether a line is in braces, as an object of JSON is, and names one of these keys."""
+    """Whether a line is in braces, like a JSON object, and names one of these keys."""
     bare = line.strip()
     braced = bare.startswith("{") and bare.endswith("}")
     return braced and any(re.search(rf'"{key}"\s*:', bare) for key in keys)
 
 
 def line_text(line: str, file: Path | None) -> LineText:
-    """The text of a line: that of an object with more beside it, or in a .jsonl file, alone.
+    """The text of a line: of an object with images or a pair, or of any object in a .jsonl file.
 
     Raises:
         InputError: it names images or a pair, and there is no text, or one of them cannot be read.
@@ -76,7 +76,7 @@ def line_text(line: str, file: Path | None) -> LineText:
     told = content.get("text", content.get("question")) if isinstance(content, dict) else None
     if not isinstance(told, str):
         if named:
-            wrong = f"there is no text beside the {PAIR if PAIR in content else 'image'}"
+            wrong = f"there is no text with the {PAIR if PAIR in content else 'image'}"
             raise InputError(wrong, HINT)
         return LineText(line)
     check_fields(content, (*TEXTS, *keys))
@@ -93,9 +93,9 @@ def images_beside(content: Mapping[str, Any], folder: Path) -> tuple[RawImage, .
     """
     one, several = content.get("image"), content.get("images")
     if one is not None and several is not None:
-        raise InputError("there are an image and images", "give one of them")
+        raise InputError("both image and images are given", "give one of them")
     if not isinstance(several, list | tuple | None):
-        raise InputError("the images are no list", HINT)
+        raise InputError("the images are not a list", HINT)
     given = [one] if one is not None else several or []
     return tuple(local_picture(each, folder) for each in given)
 
@@ -104,22 +104,22 @@ def local_picture(source: object, folder: Path) -> RawImage:
     """The image that an object names, or is.
 
     Raises:
-        InputError: it is none, or no file of this machine.
+        InputError: it is not an image, or not a file on this machine.
     """
     if isinstance(source, str):
         if ADDRESS.match(source) or len(source) > LONGEST_PATH:
             raise InputError(
-                f"the image {source[:60]!r} is no path, and only files are read",
+                f"the image {source[:60]!r} is not the path of a file",
                 "save it, and give its path",
             )
         return picture_of(folder / source)
     if not isinstance(source, PathLike | RawImage) and not hasattr(source, "size"):
-        raise InputError("an image is no file", "give its path")
+        raise InputError("an image is not a file", "give its path")
     return picture_of(source)
 
 
 def digest_of_images(line: str, folder: Path) -> str:
-    """A digest of the files that a line names as images; nothing where it names none."""
+    """A digest of the files that a line names as images; "" if it names none."""
     if '"image' not in line:
         return ""
     try:
@@ -130,7 +130,7 @@ def digest_of_images(line: str, folder: Path) -> str:
 
 
 def images_named(file: Path) -> Iterator[str]:
-    """The images that a file of JSON names, or each line of one; nothing comes of a stream."""
+    """Yield the images that a JSON file or its lines name; none for a stream."""
     if not file.is_file() or str(file).startswith("/dev/"):
         return
     with file.open("rb") as stream:
@@ -142,7 +142,7 @@ def images_named(file: Path) -> Iterator[str]:
 
 
 def digest_of(file: Path) -> str:
-    """A digest of what a file holds; of one that cannot be read, none."""
+    """A digest of a file's content, or "" if it cannot be read."""
     try:
         return sha256(file.read_bytes()).hexdigest() if file.is_file() else ""
     except (OSError, ValueError):
@@ -165,7 +165,7 @@ def _named(content: Any) -> Iterator[str]:
 
 
 def check_fields(content: Mapping[str, Any], fields: Sequence[str]) -> None:
-    """See that no name is a misspelt field; others may stand beside the fields."""
+    """Check that no name is a misspelt field; other names are allowed."""
     for name in content:
         meant = [] if name in fields else get_close_matches(str(name), fields, 1, LIKE)
         if meant and meant[0] not in content:
@@ -173,10 +173,10 @@ def check_fields(content: Mapping[str, Any], fields: Sequence[str]) -> None:
 
 
 def json_of(line: str, hint: str) -> Any:
-    """The value that a line of JSON is; `hint` says what to give.
+    """Read the value of a line of JSON; `hint`: the remedy for a wrong line.
 
     Raises:
-        InputError: it is no JSON.
+        InputError: it is not JSON.
     """
     try:
         return json.loads(line)
@@ -185,15 +185,15 @@ def json_of(line: str, hint: str) -> Any:
         why = f"{said[0].lower()}{said[1:]} at character {error.colno}"
     except RecursionError:
         why = "too deeply nested"
-    except ValueError:  # Python reads no integer of thousands of digits
+    except ValueError:  # Python refuses integers of thousands of digits
         why = "a number is too long"
     raise InputError(f"it is not JSON ({why})", hint)
 
 
-# Questions and documents, in our words or in those of other programs.
+# Questions and documents, with the keys of attnviz or of other programs.
 
 RAGAS = {"user_input": "question", "contexts": "documents", "retrieved_contexts": "documents"}
-"""Keys of RAGAS, and ours; where its `user_input` is a list, these are the messages."""
+"""Keys of RAGAS, and those of attnviz; a `user_input` that is a list holds the messages."""
 DOCUMENT_TEXTS = ("text", "content", "contents", "page_content", "snippet")
 """The keys in which documents have their text."""
 QUESTION_HINT = 'give {"question": "…", "documents": [{"id": "…", "text": "…"}]}'
@@ -204,7 +204,7 @@ KNOWN = (
 
 
 def in_our_words(content: Any, origin: str) -> Any:
-    """An object with our keys in place of those of RAGAS; anything else as it is."""
+    """An object with attnviz's keys in place of those of RAGAS; other values are unchanged."""
     if not isinstance(content, Mapping):
         return content
     ours = dict[str, Any]()
@@ -218,12 +218,12 @@ def in_our_words(content: Any, origin: str) -> Any:
 
 
 def is_told(text: object) -> TypeGuard[str]:
-    """Whether it is a text, and not blank."""
+    """Whether a value is a text that is not blank."""
     return isinstance(text, str) and bool(text.strip())
 
 
 def checked_documents(entries: object, origin: str) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
-    """The documents as objects, and what is not read: those that are blank."""
+    """The documents as objects, and those that are not read, as they are blank."""
     if not isinstance(entries, list):
         raise InputError(f"documents in {origin} is not a list", QUESTION_HINT)
     kept, blank = list[dict[str, Any]](), list[str]()
@@ -248,17 +248,17 @@ def named_text(entry: Mapping[str, Any], *names: str) -> tuple[str, str]:
     return next(filter(str.strip, own), "document"), key
 
 
-# Boxes in images, each with the word that it is about.
+# Boxes in images, each with its word.
 
 BOX_HINT = 'give {"query": "circle", "box": [x0, y0, x1, y1]} on each line'
 
 
 @dataclass(frozen=True)
 class BoxLine:
-    """A word, and the box that it is about: in pixels, or in shares of the image's sides.
+    """A word and its box, in pixels, or in shares of the image's sides.
 
-    `text`: None for that of the call, or the word alone. `image`: a file, the number of one of the
-    call's images from 1, or None for its first.
+    `text`: None for that of the call, or else only the word. `image`: a file, the number of one of
+    the call's images from 1, or None for its first.
     """
 
     query: str
@@ -286,5 +286,5 @@ def box_of(content: object) -> BoxLine:
     if not (x0 < x1 and y0 < y1):
         raise InputError("the box is empty", "give left, top, right and bottom")
     if not isinstance(text, str | None) or not isinstance(image, str | int | None):
-        raise InputError("a text or an image of this line is of another type", BOX_HINT)
+        raise InputError("a text or an image of this line has a wrong type", BOX_HINT)
     return BoxLine(str(content["query"]), (x0, y0, x1, y1), text, image)

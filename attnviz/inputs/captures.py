@@ -35,10 +35,10 @@ from attnviz.records.capture import Capture, FloatArray, LayerPattern
 from attnviz.records.places import Pixels
 
 CAPTURE_META = "meta"
-"""The entry that holds everything but the arrays."""
+"""The entry that holds everything except the arrays."""
 LAYER, EXTRA, IMAGE, SOUND = "layer_{}", "extra_{}", "image_{}", "sound"
-"""The entries of a layer's array, (heads, n_queries, n_keys), of the extra array at a place, of the
-pixels of an image, and of the envelope of a sound."""
+"""The entries of a layer's array, (heads, n_queries, n_keys), of an extra array by its place, of
+the pixels of an image, and of the envelope of a sound."""
 CHUNK = 1 << 20
 META_AT_MOST = 1 << 28  # bytes: some hundred thousand tokens
 DEFLATE_AT_MOST = 1100  # deflate cannot shrink further than 1:1032; more is a lie
@@ -95,12 +95,12 @@ def _layer(
     with _entry(archive, LAYER.format(layer)) as (stream, shape, dtype):
         if shape != expected or dtype != np.float32:
             raise ValueError(
-                f"layer {layer} has the shape {shape} of {dtype}, where its tokens and "
+                f"layer {layer} has the shape {shape} of {dtype}, but its tokens and "
                 f"heads need {expected} of float32"
             )
         weights = _read(stream, shape, dtype)
     if not np.isfinite(weights).all():
-        raise ValueError(f"layer {layer} holds weights that are no numbers")
+        raise ValueError(f"layer {layer} holds weights that are not numbers")
     return LayerPattern(layer, heads, weights)
 
 
@@ -122,7 +122,7 @@ def _pixels(archive: zipfile.ZipFile, position: int) -> Pixels:
 def _entry(
     archive: zipfile.ZipFile, name: str
 ) -> Iterator[tuple[IO[bytes], tuple[int, ...], np.dtype[Any]]]:
-    """An entry's stream behind its header, its shape and its type.
+    """An entry's stream after its header, its shape and its type.
 
     The header is checked against the size of the entry before any memory is allocated.
     """
@@ -157,7 +157,7 @@ def _read(stream: IO[bytes], shape: tuple[int, ...], dtype: np.dtype[Any]) -> ND
 
 @contextlib.contextmanager
 def _as_input_error(shown: str) -> Iterator[None]:
-    """Raise an InputError with a sentence for whatever is wrong with the file."""
+    """Raise an InputError with a sentence about the fault of the file."""
     try:
         yield
     except MemoryError as error:
@@ -232,10 +232,10 @@ class _Sink:
         return len(data)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Do nothing, as nothing is buffered."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing, as nothing is open."""
 
     def taken(self) -> bytes:
         pieces, self._pieces = self._pieces, []

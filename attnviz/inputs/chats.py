@@ -35,13 +35,13 @@ LISTS = ("messages", "documents", "tools")
 OF_LINE = ("id", "target")
 OF_CHAT = (*LISTS, "chat_template", "chat_template_kwargs", *OF_LINE)
 OF_QUESTION = ("question", "documents", *IMAGES, *OF_LINE)
-"""The keys that are read of a chat, and of a question."""
+"""The keys of a chat, and of a question, that are read."""
 OWN = (*LISTS, "conversations", "chat_template", "return_assistant_tokens_mask")
 """Names that no variable of a template can have, as `apply_chat_template` takes them itself."""
 ROLES = {"human": "user", "ai": "assistant"}
 """The roles of messages by their `type`, which those of RAGAS and LangChain have."""
 THINKING = ("reasoning_content", "reasoning", "thinking")
-"""The fields in which templates look for an assistant's thinking."""
+"""The fields in which templates expect an assistant's thinking."""
 _THOUGHT = re.compile(r"\s*(?:<think>(.*?)</think>|\[THINK\](.*?)\[/THINK\])", re.DOTALL)
 """Thinking in front of an assistant's text."""
 
@@ -50,11 +50,11 @@ def read_chat(path: Path, stdin: Stdin) -> Chat:
     """The chat of a file; `-` is standard input.
 
     Raises:
-        InputError: the file cannot be read, or holds no chat.
+        InputError: the file cannot be read, or does not hold a chat.
     """
     origin = "standard input" if str(path) == STDIN else repr(str(path))
     if str(path) != STDIN and not path.exists():
-        raise InputError(f"there is no file {origin}, which is to hold a chat", CHAT_HINT)
+        raise InputError(f"there is no file {origin} to read a chat from", CHAT_HINT)
     try:
         content = json.loads(read_file(path, stdin))
     except (ValueError, RecursionError) as error:
@@ -63,7 +63,7 @@ def read_chat(path: Path, stdin: Stdin) -> Chat:
 
 
 def chat_of(content: object, origin: str, folder: Path = Path()) -> Chat:
-    """The chat that a JSON value is; `folder`: where its images are.
+    """Read the chat in a JSON value; `folder`: that of its images.
 
     Raises:
         InputError: it is none.
@@ -105,7 +105,7 @@ def chat_of(content: object, origin: str, folder: Path = Path()) -> Chat:
 
 
 def _of_line(entry: Mapping[str, Any], origin: str, read: Collection[str]) -> dict[str, Any]:
-    """The user's own name of a prompt, the answer that is given, and the keys that are not read."""
+    """The user's own name of a prompt, the given answer, and the keys that are not read."""
     id_, target = entry.get("id"), entry.get("target")
     large = isinstance(id_, int) and abs(id_) > LARGEST
     if isinstance(id_, bool) or not isinstance(id_, str | int | None) or large:
@@ -121,17 +121,17 @@ def _of_line(entry: Mapping[str, Any], origin: str, read: Collection[str]) -> di
 
 
 def _check(message: Mapping[str, Any], where: str) -> None:
-    """See that a message has a role, and text or something else that a template writes."""
+    """Check that a message has a role, and text or something else that a template writes."""
     content = message.get("content")
     others = [k for k, value in message.items() if value and k not in ("role", "content")]
     if not isinstance(message.get("role"), str) or (content is None and not others):
         raise InputError(f"{where} has no role or no text", CHAT_HINT)
     parts = [part for part in _listed(content) if not _is_image(part)]
     if any(isinstance(part, dict) and part.get("type") == "image_url" for part in parts):
-        raise InputError(f"{where} has an image_url, and only files are read", PART_HINT)
+        raise InputError(f"{where} has an image_url, which is not read", PART_HINT)
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
     if not all(isinstance(text, str) for text in texts):
-        raise InputError(f"{where} has a part that is no text and no image", PART_HINT)
+        raise InputError(f"{where} has a part that is neither text nor image", PART_HINT)
 
 
 def _listed(content: object) -> Sequence[Any]:
@@ -139,7 +139,7 @@ def _listed(content: object) -> Sequence[Any]:
     return content if isinstance(content, list) else []
 
 
-# Images in messages: `{"type": "image", "path": FILE}`, as transformers has them.
+# Images in messages: `{"type": "image", "path": FILE}`, as in transformers.
 
 PART_HINT = 'give {"type": "text", "text": "…"} or {"type": "image", "path": "FILE"}'
 
@@ -151,7 +151,7 @@ def _is_image(part: object) -> bool:
 def _without_files(
     messages: Sequence[Any], folder: Path
 ) -> tuple[list[Any], tuple[RawImage | None, ...]]:
-    """The messages as a template reads them, and their images; None: one that names no file."""
+    """The messages as a template reads them, and their images; None for one without a file."""
     images = list[RawImage | None]()
 
     def place(part: Any) -> Any:
@@ -171,7 +171,7 @@ def _without_files(
 
 
 def images_of(chat: Chat, given: Sequence[RawImage]) -> tuple[RawImage, ...]:
-    """The images of a chat, those that name no file in the order in which they are given beside it.
+    """The images of a chat; those without a file are taken in order from `given`.
 
     Raises:
         UsageError: there are more or fewer of them than places.
@@ -179,7 +179,7 @@ def images_of(chat: Chat, given: Sequence[RawImage]) -> tuple[RawImage, ...]:
     places = chat.images.count(None)
     if places != len(given):
         raise UsageError(
-            f"the chat has {places} place{'s' * (places != 1)} for an image without a path, and "
+            f"the chat has {places} place{'s' * (places != 1)} for an image without a path, but "
             f"{option('image')} is given {len(given)} time{'s' * (len(given) != 1)}",
             f"give {option('image')} once for each place, or a path in the chat",
         )
@@ -188,7 +188,7 @@ def images_of(chat: Chat, given: Sequence[RawImage]) -> tuple[RawImage, ...]:
 
 
 def with_images(chat: Chat, number: int) -> Chat:
-    """A chat whose last message has so many places of images before its text."""
+    """A chat whose last message has this number of image places before its text."""
     *before, last = chat.content["messages"]
     parts = [*({"type": "image"} for _ in range(number)), {"type": "text", "text": last["content"]}]
     content: tuple[str | int, ...] = ("messages", len(before), "content")
@@ -207,7 +207,7 @@ def with_images(chat: Chat, number: int) -> Chat:
 
 
 def _parts(chat: Mapping[str, Any]) -> Iterator[ChatPart]:
-    """Documents, tools and what messages hold; what is blank is no part."""
+    """Yield documents, tools and the contents of messages, without blank ones."""
     for i, document in enumerate(chat.get("documents", ())):
         name, key = named_text(document, "title", "id", "doc_id")
         yield ChatPart(name, (("documents", i, key),))
@@ -277,9 +277,9 @@ def _called(call: Mapping[str, Any], path: tuple[str | int, ...]) -> Iterator[tu
 
 @dataclass(frozen=True)
 class Question:
-    """A question, the documents before it, the user's name of it, and an answer that is given.
+    """A question, the documents before it, the user's name of it, and a given answer.
 
-    `unread`: other keys of its object, and documents without a text. `images`: those beside it.
+    `unread`: other keys of its object, and documents without a text. `images`: those given with it.
     """
 
     text: str
@@ -291,7 +291,7 @@ class Question:
 
 
 def question_of(content: Mapping[str, Any], origin: str, folder: Path = Path()) -> Question:
-    """The question that an object is; `folder`: where its images are.
+    """Read the question in an object; `folder`: that of its images.
 
     Raises:
         InputError: it is none.
@@ -308,12 +308,12 @@ def question_of(content: Mapping[str, Any], origin: str, folder: Path = Path()) 
 
 
 def question_or_text(line: str, file: Path | None = None) -> str | Question:
-    """What one line asks: an object with a `question`, or a `text` and images; else its text.
+    """The question of a line: an object with a `question`, or a `text` and images; else its text.
 
     `file`: of the line; one of a .jsonl file is such an object.
 
     Raises:
-        InputError: it is to be such an object, and cannot be read.
+        InputError: it looks like such an object, but cannot be read.
     """
     if not is_jsonl(file) and not is_object_with(("question", "user_input", *IMAGES), line):
         try:
@@ -331,7 +331,7 @@ def question_or_text(line: str, file: Path | None = None) -> str | Question:
         return question_of(content, "the line", folder_of(file))
     said = content if isinstance(content, list) else content.get("messages") if asks else None
     if said and isinstance(said, list) and isinstance(said[0], dict) and "role" in said[0]:
-        raise InputError("the line is a chat", f"give the file as {option('chat')}")
+        raise InputError("the line is a chat, not a question", f"give the file as {option('chat')}")
     raise InputError("the line holds no question", KNOWN)
 
 
@@ -339,7 +339,7 @@ def chat_of_line(line: str, file: Path | None = None) -> Chat:
     """The chat of one line of a file.
 
     Raises:
-        InputError: it holds none.
+        InputError: it does not hold one.
     """
     return chat_of(json_of(line, CHAT_HINT), "the chat", folder_of(file))
 
@@ -347,7 +347,7 @@ def chat_of_line(line: str, file: Path | None = None) -> Chat:
 def chat_of_question(prompt: Prompt, *, apart: bool) -> Chat:
     """A question after documents as the one message of a chat.
 
-    `apart`: the documents are the template's own; else they stand before the question.
+    `apart`: the template has its own place for documents; else they precede the question.
     """
     parts = [(each.name, each.slices[0]) for each in prompt.segments if each.name not in RESTS]
     content: tuple[str | int, ...] = ("messages", 0, "content")

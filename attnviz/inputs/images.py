@@ -1,4 +1,4 @@
-"""Image files, read and checked: what comes out is red, green and blue in eight bits each."""
+"""Image files, read and checked: the result is red, green and blue in eight bits each."""
 
 import warnings
 from dataclasses import replace
@@ -21,13 +21,13 @@ DEEP = ("I;16", "I;16L", "I;16B", "I;16N", "I")
 """Modes whose numbers go up to 65,535."""
 MOST_DEEP = 65_535
 BLACK_AND_WHITE = 257
-"""What 65,535 is divided by to become 255."""
+"""The divisor that turns 65,535 into 255."""
 
 
 def picture_of(image: Any) -> RawImage:
-    """An image that is given as a file, as an array (height, width, 3), or as one of pillow.
+    """Read an image that is given as a file, as an array (height, width, 3), or as one of pillow.
 
-    One that was read already stays as it is.
+    One that was already read is unchanged.
     """
     if isinstance(image, RawImage):
         return image
@@ -36,7 +36,7 @@ def picture_of(image: Any) -> RawImage:
     if isinstance(image, np.ndarray):
         if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or not image.size:
             raise UsageError(
-                f"an array of shape {image.shape} and type {image.dtype} is no image",
+                f"an array of shape {image.shape} and type {image.dtype} is not an image",
                 "give one of shape (height, width, 3) and type uint8",
             )
         return RawImage("image", np.ascontiguousarray(image))
@@ -45,16 +45,16 @@ def picture_of(image: Any) -> RawImage:
     if isinstance(image, Image.Image):
         return _picture(Path(getattr(image, "filename", "") or "image"), image)
     raise UsageError(
-        f"a value of type {type(image).__name__} is no image",
+        f"a value of type {type(image).__name__} is not an image",
         "give a file, an array or an image of pillow",
     )
 
 
 def read_picture(path: Path) -> RawImage:
-    """The first frame of an image file, turned as its EXIF data say, on white where it is clear.
+    """Read the first frame of an image file, turned by its EXIF data, on white if transparent.
 
     Raises:
-        InputError: there is no such file, or it is no image that can be read in full.
+        InputError: there is no such file, or it is not an image that can be read in full.
     """
     from PIL import Image, UnidentifiedImageError
 
@@ -62,7 +62,7 @@ def read_picture(path: Path) -> RawImage:
     file = found(path)
     try:
         if not file.is_file():
-            why = "is a folder" if file.is_dir() else "is not there"
+            why = "is a folder" if file.is_dir() else "does not exist"
             raise InputError(f"the image {origin} {why}", "give the path of an image file")
         if file.stat().st_size > LARGEST_FILE:
             raise InputError(f"the image {origin} is larger than 256 MiB", "save it smaller")
@@ -72,7 +72,7 @@ def read_picture(path: Path) -> RawImage:
                 return replace(_picture(path, image), name=file.name)
     except UnidentifiedImageError:
         raise _no_image(origin, file) from None
-    except Image.DecompressionBombError:  # pillow has a limit of its own, above this one
+    except Image.DecompressionBombError:  # pillow's own limit is above this one
         raise _too_large(path) from None
     except (OSError, ValueError, SyntaxError, EOFError) as error:
         if isinstance(error, InputError):
@@ -96,12 +96,12 @@ def _no_image(origin: str, file: Path) -> InputError:
     if b"<svg" in start.lower():
         return InputError(f"{origin} is an SVG drawing, which has no pixels", "save it as PNG")
     return InputError(
-        f"{origin} is no image that attnviz reads", f"give one of {', '.join(FORMATS)}"
+        f"{origin} is not an image that attnviz reads", f"give one of {', '.join(FORMATS)}"
     )
 
 
 def _picture(path: Path, image: Any) -> RawImage:
-    """The picture in an open image."""
+    """Read the picture in an open image."""
     from PIL import ImageOps
 
     width, height = image.size
@@ -120,16 +120,16 @@ def _picture(path: Path, image: Any) -> RawImage:
 
 
 ORIENTATION = 0x0112
-"""The EXIF tag that says how a camera was held."""
+"""The EXIF tag of a camera's orientation."""
 
 
 def _eight_bits(path: Path, image: Any, changes: list[str]) -> Any:
-    """(height, width, 3) in eight bits; what was done for it is added to `changes`."""
+    """Convert an image to (height, width, 3) in eight bits, and add each step to `changes`."""
     from PIL import Image
 
     if image.mode in ("F", "I") and (image.mode == "F" or image.getextrema()[1] > MOST_DEEP):
         raise InputError(
-            f"the numbers in the image {str(path)!r} are no colours of 8 or 16 bits",
+            f"the numbers in the image {str(path)!r} are not colours of 8 or 16 bits",
             "save it as PNG",
         )
     if image.mode in DEEP:

@@ -1,4 +1,4 @@
-"""A prompt: its text, and the segments that it is made of."""
+"""A prompt: its text and its segments."""
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -29,10 +29,10 @@ _LONGEST = len("Prof.\n")
 
 
 def cut(text: str, by: By) -> Iterator[Slice]:
-    """The slices of a text, each without the blanks around it; empty ones are left out.
+    """Cut a text into slices, each without the blanks around it; empty ones are left out.
 
-    A sentence ends behind `.`, `!`, `?` or `…` before a blank (not behind a common abbreviation),
-    behind their Chinese forms, and where a line ends.
+    A sentence ends after `.`, `!`, `?` or `…` before a blank (not after a common abbreviation),
+    after their Chinese forms, and at the end of a line.
     """
     start = 0
     for end in [*_ends(text, by), len(text)]:
@@ -62,7 +62,7 @@ def named(
 ) -> tuple[Segment, ...]:
     """The segments that a user names: `NAME=/regular expression/` or `NAME=START:END`.
 
-    `within`: the slices that are searched, each by itself; None: the whole text.
+    `within`: the slices to search, each by itself, or None for the whole text.
 
     Raises:
         UsageError: one cannot be read.
@@ -105,7 +105,7 @@ def _segment(text: str, wanted: str, within: Sequence[Slice] | None) -> Segment:
         )
     if not slices:
         raise InputError(
-            f"{option('segments', repr(wanted))} holds nothing of the prompt",
+            f"{option('segments', repr(wanted))} matches nothing in the prompt",
             f"the length of the prompt is {len(text):,}",
         )
     return Segment(name, slices)
@@ -123,13 +123,13 @@ def _matches(text: str, expression: str) -> Iterator[Slice]:
 
 
 BETWEEN = "\n\n"
-"""Stands between documents, and between the last one and the question."""
+"""The separator between documents, and between the last one and the question."""
 QUESTION = "question"
 
 
 @dataclass(frozen=True)
 class Document:
-    """A text that stands before the question, and its name."""
+    """A text before the question, and its name."""
 
     name: str
     text: str
@@ -139,11 +139,11 @@ class Document:
 class Prompt:
     """The text that a model reads before it answers; every character belongs to a segment.
 
-    `template`: of a chat, the name of the template that made it. `notes`: what is to be said of it.
-    `id`: the user's own name of it; `ABSENT` of a plain text. `asking`: the names of segments that
-    ask for the answer or instruct the model, so that they are no documents; `instructing`: those
-    that instruct. `unread`: keys of the chat or the question that are not read. `images`: the
-    names of segments that are images.
+    `template`: the name of the template that made a chat's prompt. `notes`: remarks on it. `id`:
+    the user's own name of it; `ABSENT` for a plain text. `asking`: the names of segments that ask
+    for the answer or instruct the model, so that they are not documents; `instructing`: those that
+    instruct. `unread`: keys of the chat or the question that are not read. `images`: the names of
+    segments that are images.
     """
 
     text: str
@@ -157,7 +157,7 @@ class Prompt:
     images: tuple[str, ...] = ()
 
     def source(self, name: str) -> Source | None:
-        """What a segment is to the answer; None: what stands between the others."""
+        """The kind of source that a segment is, or None for text between the others."""
         if name in RESTS:
             return None
         if name in self.instructing:
@@ -167,7 +167,7 @@ class Prompt:
 
     @property
     def question(self) -> str:
-        """The text that asks for the answer, where it is known, or else the last segment."""
+        """The text that asks for the answer, if it is known, or else the last segment."""
         named = [each for each in self.segments if self.source(each.name) == "question"]
         return " ".join(self.text[a:b].strip() for each in named for a, b in each.slices)
 
@@ -175,7 +175,7 @@ class Prompt:
 def with_documents(question: str, documents: Sequence[Document]) -> Prompt:
     """The documents in order, then the question, with a blank line between any two.
 
-    Line ends at the end of a document are dropped; the blank lines between count for none.
+    Line ends at the end of a document are dropped; the blank lines between belong to none.
     Documents of the same name are numbered.
     """
     for document in documents:
@@ -193,7 +193,7 @@ def with_documents(question: str, documents: Sequence[Document]) -> Prompt:
 
 
 def told_apart(names: Sequence[str], taken: Collection[str] = ()) -> Iterator[str]:
-    """The names; one that several have, or that is taken, with its number among its like."""
+    """The names, with a number on each that is repeated or taken."""
     for i, name in enumerate(names):
         several = name in taken or names.count(name) > 1
         yield f"{name} {names[: i + 1].count(name)}" if several else name
@@ -202,7 +202,7 @@ def told_apart(names: Sequence[str], taken: Collection[str] = ()) -> Iterator[st
 def cut_parts(
     text: str, parts: Sequence[Segment], by: By | None, wanted: Sequence[str]
 ) -> tuple[Segment, ...]:
-    """The parts of a chat, cut, or without what a user names in them, which comes first.
+    """The parts of a chat, cut, or without the segments that a user names, which come first.
 
     A piece is named by its number in its part: `user 2`, `tool 1.3`. It has the blanks after it.
     """
@@ -229,7 +229,7 @@ def _pieces(text: str, part: Segment, by: By) -> Iterator[Segment]:
 
 
 def _outside(slices: Iterable[Slice], gone: Iterable[Slice]) -> Iterator[Slice]:
-    """What is left of slices without those that are gone, which are sorted."""
+    """The rest of slices without others, which are sorted."""
     for start, end in slices:
         for first, after in gone:
             if start < after and first < end:
@@ -252,12 +252,12 @@ def cut_prompt(text: str, by: By | None, wanted: Sequence[str]) -> Prompt:
 
 
 def cut_around_images(text: str, by: By | None, wanted: Sequence[str]) -> Prompt:
-    """The same of a text with `<image>` in it, which the segments have blanks for."""
+    """Cut a prompt with `<image>` in it, which counts as blanks in the segments."""
     return replace(cut_prompt(text.replace(MARK, " " * len(MARK)), by, wanted), text=text)
 
 
 def before_text(prompt: Prompt, images: int) -> Prompt:
-    """The prompt after so many `<image>`."""
+    """The prompt after this number of `<image>`."""
     marks = MARK * images
     moved = tuple(
         Segment(each.name, tuple((a + len(marks), b + len(marks)) for a, b in each.slices))
@@ -267,12 +267,12 @@ def before_text(prompt: Prompt, images: int) -> Prompt:
 
 
 def seen_prompt(prompt: Prompt, text: str, spans: Sequence[Slice]) -> Prompt:
-    """The prompt as it is read, each image being a segment of its own.
+    """The prompt as the model reads it, with a segment for each image.
 
     Args:
-        prompt: with `<image>` in the place of each image, or the model's own mark.
+        prompt: with `<image>` in place of each image, or the model's own mark.
         text: the same with the model's own mark.
-        spans: where these stand in it.
+        spans: the places of these in it.
 
     Raises:
         ModelError: it is another text.
@@ -301,7 +301,7 @@ def seen_prompt(prompt: Prompt, text: str, spans: Sequence[Slice]) -> Prompt:
 
 
 def _aligned(before: str, text: str, spans: Sequence[Slice]) -> tuple[list[Slice], list[int]]:
-    """Where the marks stand in a prompt, and where in what is read of it each piece between begins.
+    """The marks in a prompt, and the beginning of each piece between them in the text that is read.
 
     A processor may put something before a piece, such as the beginning token of PaliGemma.
     """
@@ -331,7 +331,7 @@ def _from(segment: Segment, places: Sequence[Slice], text: str) -> Segment:
 
 
 def name_of_images(segments: Sequence[Segment]) -> str:
-    """What segments of images are called: a name that none of the others begins with."""
+    """The name of image segments: one that none of the others begins with."""
     names = ("image", "picture", "image file")
     return next(n for n in names if not any(each.name.startswith(n) for each in segments))
 
@@ -339,7 +339,7 @@ def name_of_images(segments: Sequence[Segment]) -> str:
 def _check_one_cut(by: By | None, wanted: Sequence[str]) -> None:
     if by and wanted:
         raise UsageError(
-            f"{option('by')} cuts a prompt that has no other segments",
+            f"{option('by')} cannot cut a prompt with named segments",
             f"leave it or {option('segments')} out",
         )
 
@@ -356,14 +356,14 @@ FIELDS = "text", PAIR, "answer", "versus", "source", *TOKENS
 
 
 def read_prompt(line: str) -> dict[str, str]:
-    """The fields of one line: a text, what is measured after it, and a source of vectors.
+    """The fields of one line: a text, the tokens to measure after it, and a source of vectors.
 
     Raises:
-        InputError: it is no such object.
+        InputError: it is not such an object.
     """
     content = json_of(line, PROMPT_HINT)
     if isinstance(content, list):
-        raise InputError("it is a list", "write each of its objects on a line of its own")
+        raise InputError("it is a list", "write each of its objects on a separate line")
     if not isinstance(content, dict) or not isinstance(content.get("text"), str):
         raise InputError("there is no text", PROMPT_HINT)
     content |= {name: str(content[name]) for name in TOKENS if type(content.get(name)) is int}
@@ -371,6 +371,6 @@ def read_prompt(line: str) -> dict[str, str]:
     if wrong:
         raise InputError(f"{wrong[0]} is not a text", PROMPT_HINT)
     if not content.keys().isdisjoint(IMAGES):
-        raise InputError(f"{option('pairs')} reads no images", f"use {option('lines')}")
+        raise InputError(f"{option('pairs')} cannot read images", f"use {option('lines')}")
     check_fields(content, FIELDS)
     return {name: content[name] for name in FIELDS if content.get(name) is not None}

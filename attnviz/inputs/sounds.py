@@ -1,4 +1,4 @@
-"""Sound files, read and checked: what comes out is one channel of samples from -1 to 1.
+"""Sound files, read and checked: the result is one channel of samples from -1 to 1.
 
 WAV files are read here, a part at a time; other formats by the package soundfile.
 """
@@ -20,40 +20,41 @@ from attnviz.records.places import RawSound, Waveform
 SOUNDS = (".wav", ".flac", ".mp3", ".ogg", ".oga", ".opus", ".m4a", ".aac", ".aif", ".aiff")
 """The endings of sound files."""
 LONGEST = 60
-"""The most seconds that are read, from where a model is to begin."""
+"""The most seconds that are read, from the second at which a model begins."""
 LEAST_RATE, MOST_RATE, MOST_CHANNELS = 1_000, 384_000, 64
 MOST_CHUNKS = 1_000
 """The most parts of a WAV file before its samples."""
 AT_ONCE = 1 << 16
-"""Waveform of each channel that are read at once."""
+"""The number of samples of each channel that are read at once."""
 PCM, FLOAT, EXTENSIBLE = 1, 3, 0xFFFE
 TYPES = {(PCM, 16): "<i2", (PCM, 32): "<i4", (FLOAT, 32): "<f4", (FLOAT, 64): "<f8"}
 ONE = {8: 1 << 7, 16: 1 << 15, 24: 1 << 23, 32: 1 << 31}
-"""What a sample of so many bits is divided by."""
+"""The divisor of samples with this number of bits."""
 LOUDEST = 1 << 31
-"""The largest sample of floating point: that of integers which nobody has divided."""
+"""The largest sample in floating point, as of integers that were not divided."""
 STREAMED = 0xFFFF_FFFF
-"""The size of what a program wrote into a pipe, or of more than 4 GB."""
+"""The size in headers of files that were written into a pipe, or exceed 4 GB."""
 
 
 def sound_of(sound: Any, start: float = 0.0) -> RawSound:
-    """A sound that is given as a file, or as (samples, rate): the samples (n) or (n, channels).
+    """Read a sound that is given as a file, or as (samples, rate): samples (n) or (n, channels).
 
     `start`: the second to begin at.
     """
     if start < 0 or start != start:
-        raise UsageError(f"{option('start', start)} is no second of a sound", "give 0 or more")
+        raise UsageError(f"{option('start', start)} is not a second of a sound", "give 0 or more")
     if isinstance(sound, str | PathLike):
         return read_sound(Path(sound), start)
     if not isinstance(sound, tuple) or len(sound) != 2:
         raise UsageError(
-            f"a value of type {type(sound).__name__} is no sound", "give a file, or (samples, rate)"
+            f"a value of type {type(sound).__name__} is not a sound",
+            "give a file, or (samples, rate)",
         )
     samples = _in_memory(sound[0])
     given: Any = sound[1] if isinstance(sound[1], Real) else 0
     if not (LEAST_RATE <= given <= MOST_RATE and given % 1 == 0):
         raise UsageError(
-            f"the rate of a sound is no whole number from {LEAST_RATE:,} to {MOST_RATE:,}",
+            f"the rate of a sound is not a whole number from {LEAST_RATE:,} to {MOST_RATE:,}",
             "give (samples, rate)",
         )
     rate = int(given)
@@ -72,7 +73,7 @@ def _in_memory(given: Any) -> NDArray[Any]:
         samples = np.empty((), object)
     if samples.dtype == np.uint8:
         raise UsageError(
-            "the samples of a sound are uint8, of which 128 is silence",
+            "the samples of a sound are uint8, in which 128 is silence",
             "give (samples - 128.0) / 128",
         )
     integers = samples.dtype.kind == "i" and samples.itemsize in (2, 4)
@@ -89,16 +90,16 @@ def _in_memory(given: Any) -> NDArray[Any]:
 
 
 def read_sound(path: Path, start: float = 0.0) -> RawSound:
-    """The samples of a file from a second on, all channels mixed to one.
+    """Read the samples of a file from a second on, with all channels mixed to one.
 
     Raises:
-        InputError: there is no such file, or it holds no sound that can be heard.
+        InputError: there is no such file, or it does not hold an audible sound.
         UsageError: a package is needed for it.
     """
     origin = repr(str(path))
     try:
         if not path.is_file():
-            why = "is a folder" if path.is_dir() else "is not there"
+            why = "is a folder" if path.is_dir() else "does not exist"
             raise InputError(f"the sound {origin} {why}", "give the path of a sound file")
         with path.open("rb") as stream:
             if stream.read(4) in (b"RIFF", b"RF64"):
@@ -112,7 +113,7 @@ def read_sound(path: Path, start: float = 0.0) -> RawSound:
 
 @dataclass(frozen=True)
 class _SampleForm:
-    """How samples lie in a WAV file: `code` PCM or FLOAT, so many `bits` each."""
+    """The form of samples in a WAV file: `code` PCM or FLOAT, with this number of `bits` each."""
 
     code: int
     bits: int
@@ -121,7 +122,7 @@ class _SampleForm:
 
     @property
     def bytes(self) -> int:
-        """Those of one sample of all channels."""
+        """The bytes of one sample of all channels."""
         return self.bits // 8 * self.channels
 
 
@@ -139,7 +140,7 @@ def _read_wav(path: Path, stream: BinaryIO, start: float) -> RawSound:
 
 
 def _find_samples(path: Path, stream: BinaryIO) -> tuple[_SampleForm, int, int]:
-    """How the samples lie, the byte that they begin at, and how many bytes the header promises."""
+    """The form of the samples, their first byte, and the number of bytes by the header."""
     layout = None
     if stream.read(8)[4:] == b"WAVE":
         for _ in range(MOST_CHUNKS):
@@ -179,13 +180,13 @@ def _layout(path: Path, form: bytes) -> _SampleForm:
 def _check_form(what: str, rate: int, channels: int) -> None:
     if not (LEAST_RATE <= rate <= MOST_RATE and 1 <= channels <= MOST_CHANNELS):
         raise InputError(
-            f"{what} has {channels:,} channels and {rate:,} samples a second",
+            f"{what} has {channels:,} channels and {rate:,} samples per second",
             f"give one of 1 to {MOST_CHANNELS} channels and {LEAST_RATE:,} to {MOST_RATE:,}",
         )
 
 
 def _blocks(stream: BinaryIO, layout: _SampleForm, count: int) -> Iterator[NDArray[Any]]:
-    """(n, channels): so many samples, some at a time."""
+    """Yield `count` samples as blocks (n, channels)."""
     while count > 0:
         data = stream.read(min(count, AT_ONCE) * layout.bytes)
         data = data[: len(data) // layout.bytes * layout.bytes]
@@ -210,9 +211,9 @@ def _numbers(data: bytes, layout: _SampleForm) -> NDArray[Any]:
 
 
 def _read_other(path: Path, start: float) -> RawSound:
-    """A file of another format, by the package soundfile."""
+    """Read a file of another format, by the package soundfile."""
     if path.suffix.lower() == ".wav" or path.suffix.lower() not in SOUNDS:
-        raise InputError(f"{str(path)!r} is no sound that attnviz reads", "give a WAV file")
+        raise InputError(f"{str(path)!r} is not a sound that attnviz reads", "give a WAV file")
     try:
         import soundfile  # type: ignore[import-not-found]
     except ImportError:
@@ -244,11 +245,11 @@ def _checked(
     start: float,
     changes: list[str] | None = None,
 ) -> RawSound:
-    """One channel of blocks (n, channels), if it can be heard: of `frames` that there are."""
+    """Mix blocks (n, channels), of `frames` in all, to one channel, and check its sound."""
     seconds, changes, mixed, channels = frames / rate, changes or [], list[Waveform](), 1
     for block in blocks:
         channels = block.shape[1]
-        with np.errstate(over="ignore", invalid="ignore"):  # what comes of it is refused
+        with np.errstate(over="ignore", invalid="ignore"):  # such results are refused
             mixed.append(block.mean(axis=1, dtype=np.float64).astype(np.float32))
     samples: Waveform = np.concatenate(mixed) if mixed else np.zeros(0, np.float32)
     if not frames:
@@ -259,7 +260,7 @@ def _checked(
             "give an earlier second",
         )
     if not np.isfinite(samples).all():
-        raise InputError(f"the sound {name!r} holds samples that are no numbers", "save it again")
+        raise InputError(f"the sound {name!r} holds samples that are not numbers", "save it again")
     if (most := np.abs(samples).max()) > LOUDEST:
         raise InputError(f"the sound {name!r} holds a sample of {most:.2g}", "scale it to -1 to 1")
     if np.ptp(samples) == 0:

@@ -1,4 +1,4 @@
-"""The one text, or the saved capture, of a command, and where it comes from."""
+"""The one text, or the saved capture, of a command, and its source."""
 
 import codecs
 import contextlib
@@ -28,7 +28,7 @@ HOW = (
 
 @dataclass(frozen=True)
 class TextInput:
-    """A text, and a note for the user where another text may have been meant."""
+    """A text, and a note for the user if another text may have been meant."""
 
     text: str
     note: str | None = None
@@ -38,7 +38,7 @@ class TextInput:
 class Stdin:
     """Standard input, passed in: its bytes, and whether it is a terminal.
 
-    The stream is None where the shell has closed it (`<&-`).
+    The stream is None if the shell has closed it (`<&-`).
     """
 
     stream: BinaryIO | None
@@ -56,7 +56,7 @@ def read_text(
     alone: bool = True,
     medium: bool = False,
 ) -> TextInput | Path:
-    """A command's text, from an argument, a file or standard input; or the path of a saved capture.
+    """Read a command's text, from an argument, a file or standard input; or a saved capture's path.
 
     An argument is the text itself, unless it is `-` (standard input) or ends in `.npz` (a saved
     capture). Without an argument and a file, the text is standard input. One newline at the end
@@ -82,12 +82,12 @@ def read_text(
 
 
 def read_file(path: Path, stdin: Stdin | None = None) -> str:
-    """The whole text of a file; `-` is standard input, where that is given."""
+    """Read the whole text of a file; `-` is standard input, if that is given."""
     return _read(_stream(stdin) if stdin is not None and str(path) == STDIN else path)[0]
 
 
 def _read(place: Path | BinaryIO) -> tuple[str, str]:
-    """The whole text of a file or of standard input, and the name of its source."""
+    """Read the whole text of a file or of standard input, and the name of its source."""
     if isinstance(place, Path):
         origin = repr(str(place))
         with opened(place) as stream:
@@ -100,7 +100,7 @@ def _read(place: Path | BinaryIO) -> tuple[str, str]:
 
 
 def find_place(argument: str | None, file: Path | None, stdin: Stdin) -> Place:
-    """The one place that the text is to come from: the argument, a file, or standard input.
+    """Find the one source of the text: the argument, a file, or standard input.
 
     Raises:
         UsageError: there are two places, or none.
@@ -136,26 +136,26 @@ def _doubt(argument: str, *, alone: bool) -> str | None:
     if _ADDRESS.fullmatch(argument):
         fetched = f"curl -sL {name}"
         meant = f"{fetched} | attnviz show -" if alone else f'"$({fetched})"'
-        return f"{argument!r} is taken as the text, and nothing is fetched; to read a page: {meant}"
+        return f"{argument!r} is read as the text, and nothing is fetched; to read a page: {meant}"
     path = place_of(argument)
     if not os.path.isfile(path):
-        missing = f"{argument!r} is taken as the text: no file has this name"
+        missing = f"{argument!r} is read as the text: no file has this name"
         return missing if _NAME.fullmatch(argument) else None
-    if medium_of(argument):  # which some models read
+    if medium_of(argument):  # some models read it
         return None
     meant = option("file", name) if alone else f'"$(cat {shlex.quote(path)})"'
-    return f"{argument!r} is taken as the text, and is a file too: did you mean {meant}?"
+    return f"{argument!r} is read as the text, but is also a file: did you mean {meant}?"
 
 
 # Opening a file that a user named, and the errors if it cannot be read.
 
 LARGEST = 1 << 26
-"""The most bytes that are read of one text; no model takes as many."""
+"""The most bytes of one text; no model takes that many."""
 
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """A file to read bytes from, perhaps a sample, closed at the end."""
+    """Open a file, perhaps a sample, to read bytes within a `with` block."""
     with as_input_error(path):
         stream = found(path).open("rb")
     with stream:
@@ -163,7 +163,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_limited(stream: BinaryIO, path: Path | None) -> bytes:
-    """All bytes of a file or of standard input."""
+    """Read all bytes of a file or of standard input, within the limit."""
     with as_input_error(path):
         data = stream.read(LARGEST + 1)
     check_length(data, path)
@@ -227,11 +227,11 @@ BYTE_ORDER_MARK = "\ufeff"
 UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 ZIP_MARK = b"PK\x03\x04"
 LOOKED_AT = 4096
-"""Bytes in which a file that is no text has a zero byte."""
+"""The first bytes, which contain a zero byte if a file is not text."""
 
 
 def decode(data: bytes, origin: str, path: str | None = None) -> str:
-    """UTF-8 bytes as a text, exactly.
+    """Decode UTF-8 bytes exactly.
 
     Args:
         data: all the bytes, or those of one line.
@@ -307,17 +307,17 @@ def _remedy(data: bytes, path: str | None) -> str:
     return f"convert it first, for instance with: iconv -f {code} -t utf-8{name}"
 
 
-# A stream in which each line is a text of its own.
+# A stream in which each line is a separate text.
 
 
 def read_lines(
     argument: str | None, file: Path | None, stdin: Stdin, *, hint: str = "give a text on each line"
 ) -> Iterator[tuple[int, str | InputError]]:
-    """The lines of the argument, the file or standard input: each a number from 1 and a text.
+    """Yield the lines of the argument, the file or standard input: a number from 1 and a text each.
 
     A line is yielded as soon as it arrives. Lines end in LF or CR LF, the last one optionally.
     For a line that is blank or not UTF-8 the error is yielded, and the next lines follow.
-    `hint`: what to do where there is no line.
+    `hint`: the remedy if there is no line.
 
     Raises:
         UsageError: there are two places to read from, or none, or a saved capture.

@@ -1,1 +1,1 @@
-"""What every command is made of: options, texts to run, results, lines, files."""
+"""The parts that commands share: options, texts to run, results, lines and files."""

@@ -1,8 +1,8 @@
-"""Which links of a text's last position bring what the model writes next.
+"""The links of a text's last position that bring the next token.
 
     last position ─► direct effects on the likeliest next tokens ─► the key that stands out
 
-The rule is in docs/selection.md, with what it reaches on texts that it was not made for.
+The rule is in docs/selection.md, with its results on texts that it was not made for.
 """
 
 from contextlib import suppress
@@ -39,24 +39,24 @@ if TYPE_CHECKING:
     from attnviz.models.frozen.last import LastRead
 
 NEARLY, MOST = 0.5, 5
-"""A next token may be followed that is at least this part as likely as the likeliest."""
+"""The least share of the likeliest token's probability, and the most tokens, to follow."""
 FAR_OUT = 1e6
-"""What no token drawn at random comes near to stands out as much as this."""
+"""The value of an effect that no random token comes near to."""
 LONGEST = 60
-"""Letters of a token that is told."""
+"""The most letters of a token in the output."""
 TOLD = 8
 """Heads whose effects are kept, the strongest first."""
 SAMPLED = 512
-"""Queries of a long text whose rows are looked at to pick a head."""
+"""The queries of a long text whose rows are read to pick a head."""
 DRAWN, OFTEN = 100, 0.95
-"""Tokens drawn at random, and how many of them stay below what stands out."""
+"""The number of random tokens, and of those below an effect that stands out."""
 
 
 def with_links(prepared: Prepared, captured: Capture) -> Capture:
-    """A capture with what a head is chosen by: rests, and what comes next.
+    """A capture with the facts for the choice of a head: rests, and the next token.
 
-    It takes a run of models whose values can be read. Where not all heads are held, or they are
-    chosen otherwise, only what rests are told by.
+    It takes a run of models whose values can be read. If not all heads are held, or they are
+    chosen otherwise, only the lengths by which rests are found are added.
     """
     if captured.signed:
         return captured
@@ -75,9 +75,9 @@ def with_links(prepared: Prepared, captured: Capture) -> Capture:
 
 
 def pick_before(prepared: Prepared, plan: HeadPlan) -> tuple[Prepared, HeadPlan]:
-    """Pick the head where patterns are too large to be kept, in runs that keep none.
+    """Pick the head if patterns are too large to be kept, in runs that keep none.
 
-    Where it rests and what it moves is told by `SAMPLED` queries, evenly spaced.
+    Its rests and its effects are found from `SAMPLED` queries, evenly spaced.
     """
     heads = plan.recorded
     if plan.choice or prepared.budget.holds_whole(heads):
@@ -96,10 +96,10 @@ def pick_before(prepared: Prepared, plan: HeadPlan) -> tuple[Prepared, HeadPlan]
 
 
 def with_bringing(prepared: Prepared) -> tuple[Prepared, FindRests]:
-    """The text with what comes next, the links that bring it, and where all heads rest."""
+    """The text with the next token, the links that bring it, and the rests of all heads."""
     read, rests = read_with_rests(prepared)
     found = {RESTS: rests.array(prepared.model.identity.heads_per_layer)}
-    if rests.lengths is not None:  # which no later run has to read again
+    if rests.lengths is not None:  # later runs need not read them again
         found[VALUE_NORMS] = rests.lengths
     brings = None if read is None else bringing(prepared, read, rests)
     empty = replace(prepared.empty, brings=brings, extras={**prepared.empty.extras, **found})
@@ -107,7 +107,7 @@ def with_bringing(prepared: Prepared) -> tuple[Prepared, FindRests]:
 
 
 def _read(prepared: Prepared) -> "tuple[LastRead | None, FloatArray | None]":
-    """The last position of the run, and the lengths of all values; None where not known."""
+    """Read the last position of the run, and the lengths of all values; None if not known."""
     read = read_last(prepared)
     return read, prepared.value_lengths() if read is None else read.lengths
 
@@ -115,9 +115,9 @@ def _read(prepared: Prepared) -> "tuple[LastRead | None, FloatArray | None]":
 def read_with_rests(
     prepared: Prepared, *, follow: bool = True
 ) -> "tuple[LastRead | None, FindRests]":
-    """The last position of the run, and where all heads rest, in one run where it is followed.
+    """Read the last position, and find the rests of all heads, in one run if that can be followed.
 
-    Of a long text, rests are told by `SAMPLED` queries.
+    In a long text, rests are found from `SAMPLED` queries.
     """
     empty, per_layer = prepared.empty, prepared.model.identity.heads_per_layer
     unread = np.full((len(per_layer), max(per_layer), prepared.shape[1]), np.nan, np.float32)
@@ -130,15 +130,15 @@ def read_with_rests(
 
 
 def _sampled(prepared: Prepared) -> tuple[int, ...]:
-    """The queries of a text that are looked at: all, or so many evenly spaced ones."""
+    """The queries of a text that are read: all, or `SAMPLED` evenly spaced ones."""
     spaced = np.linspace(0, prepared.shape[0] - 1, min(SAMPLED, prepared.shape[0]), dtype=int)
     return tuple(spaced.tolist())
 
 
 def read_last(prepared: Prepared, rests: FindRests | None = None) -> "LastRead | None":
-    """The last position of the run; None where nothing is predicted that attnviz can follow.
+    """Read the last position of the run; None if its prediction cannot be followed.
 
-    `rests`: is given its rows in the same run, which may not come to its end.
+    `rests`: takes its rows in the same run, which may not reach its end.
     """
     if prepared.model.can("last"):
         with suppress(ModelError):
@@ -147,11 +147,11 @@ def read_last(prepared: Prepared, rests: FindRests | None = None) -> "LastRead |
 
 
 def bringing(prepared: Prepared, read: "LastRead", rests: FindRests) -> Bringing | None:
-    """The links to the key that most brings a next token; None where there is no key to bring it.
+    """Find the links to the key that most brings a next token; None without such a key.
 
-    Left out are the position itself with the pieces of its word, the first token, special tokens,
-    and the rests of each head. Of several tokens the one is followed that has the largest effect
-    times the root of its probability.
+    The position itself with the pieces of its word, the first token, special tokens, and the rests
+    of each head are left out. Among several tokens, the one with the largest effect times the root
+    of its probability is followed.
     """
     keep = keep_next_tokens(prepared, MOST)
     keep(LogitRows(None, np.array([len(prepared.ids) - 1]), read.logit_row))
@@ -191,13 +191,13 @@ def _kept(prepared: Prepared, rests: FindRests) -> dict[int, NDArray[np.bool_]]:
     return {layer: np.stack(rows) for layer, rows in kept.items()}
 
 
-# One head and one query of a text: those that a user names, or those that `show` would tell of.
+# One head and one query of a text: those that a user names, or those that `show` would pick.
 
 
 def one_row(
     prepared: Prepared, head: str | None, query: str | None
 ) -> tuple[Choice, int, Exhibit | None]:
-    """The head with why it is this one, the query, and the head's pattern where a rule picked it.
+    """The head with the reason for its choice, the query, and the pattern if a rule picked it.
 
     Without `query` it is that of the finding's first link, or the last word.
     """
@@ -208,7 +208,7 @@ def one_row(
 
 
 def _head(prepared: Prepared, named: str | None) -> tuple[Choice, Exhibit | None]:
-    """The head, why this one, and its pattern; nothing is captured where the user named it."""
+    """The head, the reason for its choice, and its pattern, or None if the user named the head."""
     model = prepared.model
     plan = plan_heads(model.identity, model.card.heads, HeadOptions(heads=named))
     if named is not None and len(plan.recorded) != 1:

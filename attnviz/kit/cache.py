@@ -1,4 +1,4 @@
-"""What is measured of a model once, and kept in the user's cache."""
+"""Measurements of a model that are kept in the user's cache."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def cache_folder() -> Path:
-    """Where programs keep what they can make again (XDG Base Directory Specification)."""
+    """The folder for data that programs can recreate (XDG Base Directory Specification)."""
     kept = os.environ.get("XDG_CACHE_HOME", "")
     base = Path(kept) if os.path.isabs(kept) else Path("~/.cache").expanduser()
     return base / "attnviz"
@@ -33,7 +33,7 @@ def kept_in(model: "LoadedModel", what: str) -> Path:
 
 
 def keep(model: "LoadedModel", what: str, found: Mapping[str, Any]) -> Path | None:
-    """Keep a measurement; None where the user's cache cannot be written."""
+    """Keep a measurement; None if the user's cache cannot be written."""
     path = kept_in(model, what)
     content = {"schema": _schema(what), "model": MODEL.row(model.identity), **found}
     with suppress(OutputError):
@@ -44,7 +44,7 @@ def keep(model: "LoadedModel", what: str, found: Mapping[str, Any]) -> Path | No
 
 
 def known(model: "LoadedModel", what: str) -> Any:
-    """What an earlier measurement kept; {} where there is none. Whoever reads it checks it."""
+    """An earlier measurement, or {} without one; the caller checks it."""
     with suppress(OSError, ValueError, RecursionError):
         content = json.loads(kept_in(model, what).read_text(encoding="utf-8"))
         if isinstance(content, dict) and content.get("schema") == _schema(what):

@@ -1,4 +1,4 @@
-"""Which heads a run records, which of them are shown, and why: for every command and the API."""
+"""The choice of heads to record and to show, and its reasons: for every command and the API."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ class HeadPlan:
     choice: Choice | None = None
 
     def pick(self, captured: Capture) -> Choice:
-        """The choice, made by the patterns where it is still open."""
+        """The choice, made by the patterns if it is still open."""
         if self.choice is not None:
             return self.choice
         choice = default_head(captured)
@@ -89,14 +89,14 @@ def plan_capture(captured: Capture, options: HeadOptions) -> HeadPlan:
 
 
 def start_choice(captured: Capture) -> Choice | None:
-    """The head to begin with where every head is on show; None where not all are held."""
+    """The first head of a view of every head; None if not all are held."""
     if captured.heads != every_head(captured.model.heads_per_layer):
         return None
     return default_head(captured)
 
 
 def with_finding(exhibit: Exhibit, head: Head) -> Exhibit:
-    """The exhibit with what its picked head does, as far as is shown of it."""
+    """The exhibit with a finding about its picked head in the shown rows."""
     maps = [each for each in exhibit.maps if (each.layer, each.head) == head]
     picked = exhibit.choice is not None and exhibit.choice.picked
     if not maps or not picked or exhibit.capture.transformed_by(Relative):
@@ -106,13 +106,13 @@ def with_finding(exhibit: Exhibit, head: Head) -> Exhibit:
 
 
 def first_query(finding: Finding | None) -> int | None:
-    """The query of the first link in a finding; None where there is none."""
+    """The query of the first link in a finding; None without one."""
     return finding.links[0].query if finding is not None and finding.links else None
 
 
-# The head to show when the user chose none: a head that the model's card names, where the words
-# give evidence of its behaviour and the head acts on them; of several the most specific (`ORDER`).
-# Else the head that brings what comes next, if its link stands out; else the one that moves most.
+# The head to show when the user chose none: a head that the model's card names, if the words give
+# evidence of its behaviour and the head acts on them, the most specific first (`ORDER`). Else the
+# head that brings the next token, if its link stands out; else the one that moves most.
 
 ORDER: tuple[Behaviour, ...] = ("mystery", "pronouns", "senses", "adjectives", "induction")
 """Behaviours, the most specific first."""
@@ -125,7 +125,7 @@ def default_head(capture: Capture) -> Choice:
 
 
 def acting_choice(capture: Capture) -> Choice | None:
-    """A head that the card names, where it acts on this text, or is the only one."""
+    """A head that the card names, if it acts on this text, or is the only one."""
     seen = evidence(capture) if capture.named_heads else {}
     acting = [
         named
@@ -145,7 +145,7 @@ def acting_choice(capture: Capture) -> Choice | None:
 
 
 def bringing_choice(capture: Capture, heads: Sequence[Head]) -> Choice | None:
-    """The head among these whose link brings most of what comes next, where it stands out."""
+    """The head among these whose link brings most of the next token, if it stands out."""
     brings = capture.brings
     stands_out = brings is not None and brings.times >= 1 and brings.head in heads
     if not (brings and stands_out):
@@ -154,7 +154,7 @@ def bringing_choice(capture: Capture, heads: Sequence[Head]) -> Choice | None:
 
 
 def only_named(heads: Sequence[NamedHead]) -> NamedHead | None:
-    """The only head that a card names, for what no evidence is looked for in a text."""
+    """The only head that a card names, for a behaviour without evidence in texts."""
     return heads[0] if len(heads) == 1 and heads[0].behaviour not in ORDER else None
 
 
@@ -173,17 +173,17 @@ def most_telling_head(capture: Capture) -> Choice:
     return find.choice()
 
 
-# What a head does on a text: the clearest rows of the behaviour for which it was picked; else what
-# its rows have in common; else its strongest links.
+# The finding about a head on a text: the clearest rows of the behaviour for which it was picked;
+# else what its rows have in common; else its strongest links.
 
 MOST_QUERIES, MOST_KEYS = 2, 3
 MOST_PAIRS = 3  # rows that show a behaviour
-TELLING = 0.095  # a link that reads .10; a weaker one is nothing to tell
-LEAST_ROWS = 3  # fewer have nothing "most" of them do
+TELLING = 0.095  # a link that reads .10; weaker ones are not reported
+LEAST_ROWS = 3  # with fewer, "most" has no meaning
 
 
 def finding_of(exhibit: Exhibit, head_map: Map, named: NamedHead | None = None) -> Finding | None:
-    """The finding about a head in the rows that are shown; None where there is none.
+    """The finding about a head in the shown rows; None without one.
 
     It holds for whole rows, whichever of their links are shown.
 
@@ -192,7 +192,7 @@ def finding_of(exhibit: Exhibit, head_map: Map, named: NamedHead | None = None) 
     every_key = tuple(range(len(exhibit.capture.key_tokens)))
     partial = exhibit.keys != every_key or exhibit.skip or exhibit.least > 0
     if exhibit.capture.signed or (partial and not isinstance(head_map, HeadMap)):
-        return None  # scores are no shares of attention; of the other rows, not all is known
+        return None  # scores are not shares of attention; the other rows are not fully known
     exhibit = replace(exhibit, keys=every_key, skip=(), least=0.0, top=None)
     behaviour, acts = _behaviour(exhibit, head_map, named)
     if acts:
@@ -213,7 +213,7 @@ def _of_what_moves(exhibit: Exhibit, head_map: Map) -> Finding | None:
     """The row for which the head was picked, and one more, by their strongest links off rests."""
     choice, tokens = exhibit.choice, exhibit.capture.query_tokens
     assert choice is not None  # the caller has seen why
-    start = choice.start  # None on other lines than that on which it was picked
+    start = choice.start  # None on lines other than the one on which it was picked
     first = next((i for i, t in enumerate(tokens) if start is not None and t.end > start), None)
     exhibit = replace(exhibit, keys=keys_off_rests(exhibit.capture, choice.heads[0], exhibit.keys))
     telling = _telling(exhibit, head_map)
@@ -223,13 +223,13 @@ def _of_what_moves(exhibit: Exhibit, head_map: Map) -> Finding | None:
 
 
 def keys_off_rests(capture: Capture, head: Head, keys: Sequence[int]) -> tuple[int, ...]:
-    """Those of the keys that are no rest of a head, nor the first token of a causal model."""
+    """The keys without a head's rests and the first token of a causal model."""
     rests = rests_in(capture, head)
     return tuple(key for key in keys if not rests[key] and (key or not capture.causal))
 
 
 def strongest_query(exhibit: Exhibit, head_map: Map) -> int | None:
-    """The query with the strongest link to another word; None where no row has a choice."""
+    """The query with the strongest link to another word; None if no row has a choice."""
     links = _telling(exhibit, head_map) or _strongest(exhibit, head_map)
     return max(links, key=lambda link: link.weight).query if links else None
 
@@ -302,7 +302,7 @@ def _tendency(exhibit: Exhibit, strongest: Sequence[FoundLink]) -> Tendency | No
 def _telling(exhibit: Exhibit, head_map: Map) -> list[FoundLink]:
     """The strongest link of each query to another token of the text, the strongest first.
 
-    The first token, a sink in a causal model, is left out where other links are left.
+    The first token, a sink in a causal model, is left out if there are other links.
     """
     capture = exhibit.capture
     keys = tuple(key for key in exhibit.keys if not capture.key_tokens[key].special)

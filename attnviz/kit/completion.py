@@ -1,8 +1,8 @@
 """Completion: the words that a shell offers when its user presses Tab.
 
 Each function takes the context of the unfinished line and the word that has begun, and gives
-words, or pairs of a word and what it is. Nothing is an error here: no answer leaves the shell
-to complete the names of files.
+words, or pairs of a word and its description. Nothing is an error here: without an answer the shell
+completes the names of files.
 """
 
 import os
@@ -59,7 +59,7 @@ def models(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str
 
 @_quiet
 def heads(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]]:
-    """The heads of the bundled model on the line; those that its card names come with a title.
+    """The heads of the bundled model on the line; those that its card names have a title.
 
     After a comma, another head is offered.
     """
@@ -88,7 +88,7 @@ def formats(names: Sequence[str]) -> Offer:
 
 
 def cmaps(ctx: typer.Context, incomplete: str) -> Offered:
-    """The colour maps of matplotlib, which alone knows them: here it is imported."""
+    """The colour maps of matplotlib, which is imported here."""
     from attnviz.draw.picture.paint import known_cmaps
 
     return [*known_cmaps()]
@@ -96,14 +96,14 @@ def cmaps(ctx: typer.Context, incomplete: str) -> Offered:
 
 @_quiet
 def captures(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]]:
-    """Saved captures: what a text can be instead of words."""
+    """Saved captures, which can be given in place of a text."""
     for path in _beside(incomplete):
         if path.lower().endswith(".npz"):
             yield path, "a saved capture"
 
 
 def files(*suffixes: str) -> Offer:
-    """The samples that end so, where no file begins so: files are left to the shell."""
+    """The samples with these suffixes, if no file begins so: the shell completes files."""
 
     @_quiet
     def offered(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]]:
@@ -118,7 +118,7 @@ def files(*suffixes: str) -> Offer:
 
 TEXTS = files(".txt", ".jsonl")
 FILES = {"--image": files(".png"), "--audio": files(), "--pairs": files(".jsonl")}
-"""What an option that reads a file is offered, where that is not TEXTS."""
+"""The completion of options that read files, if it is not TEXTS."""
 
 
 def commands(ctx: typer.Context, incomplete: str) -> Offered:
@@ -139,17 +139,17 @@ def subjects(ctx: typer.Context, incomplete: str) -> Offered:
 
 
 def _beside(incomplete: str) -> Iterator[str]:
-    """The names in the folder of a path that has begun, each as the path goes on.
+    """The names in the folder of an unfinished path, each as the completed path.
 
-    A shell takes what it is offered as it is: a name that would have to be quoted is left to
-    its own completion of files.
+    A shell inserts an offer unchanged: a name that needs quotes is left to its own completion of
+    files.
     """
     folder, _ = os.path.split(incomplete)
     paths = (os.path.join(folder, name) for name in os.listdir(os.path.expanduser(folder) or "."))
     return iter(sorted(filter(_PLAIN.fullmatch, paths)))
 
 
-# typer's own script offers nothing at the first Tab of a zsh, which loads it then and calls it as a
+# typer's own script offers nothing at the first Tab of a zsh, which then loads it and calls it as a
 # function; and it loses apostrophes, which typer doubles.
 ZSH = """\
 #compdef attnviz
@@ -172,7 +172,7 @@ Shell: TypeAlias = Literal["bash", "zsh", "fish", "powershell", "pwsh"]
 
 
 class _Values:
-    """Offers values behind `--name=`, where zsh and fish replace the whole word."""
+    """Offers values after `--name=`, as zsh and fish replace the whole word."""
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
         before = ""  # bash breaks words: `--view`, `=`, `ta`; `--file`, `sample`, `:`, `my`
@@ -192,7 +192,7 @@ class _Values:
 
 
 def set_up() -> None:
-    """Register how each shell is answered."""
+    """Register the completion of each shell."""
     completion_init()
     for shell in get_args(Shell):
         answers = get_completion_class(shell)
@@ -201,20 +201,20 @@ def set_up() -> None:
 
 
 def script_for(shell: str) -> str:
-    """The script by which a shell offers words."""
+    """The completion script of a shell."""
     if shell == "zsh":
         return ZSH
     return get_completion_script(prog_name="attnviz", complete_var="_ATTNVIZ_COMPLETE", shell=shell)
 
 
 def with_shell(args: list[str]) -> list[str]:
-    """The arguments, with the name of the shell that calls where none is named."""
+    """The arguments, with the name of the calling shell if none is named."""
     if args[-1:] not in ([SHOW], [INSTALL]):
         return args
     shell = _get_shell_name()
     if shell is None or shell not in get_args(Shell):
         raise UsageError(
-            "the shell that calls is not known", f"name it, as in attnviz {args[-1]} bash"
+            "the calling shell is not known", f"name it, as in attnviz {args[-1]} bash"
         )
     return [*args, shell]
 
@@ -233,7 +233,7 @@ def _install(shell: str) -> str:
 
 
 def _option(flag: str, act: Callable[[str], str], what: str) -> Any:
-    """An option that acts for a shell, prints what comes of it, and exits."""
+    """An option that acts for a shell, prints the result, and exits."""
 
     def callback(context: typer.Context, shell: str | None) -> None:
         if shell and not context.resilient_parsing:
@@ -246,8 +246,8 @@ def _option(flag: str, act: Callable[[str], str], what: str) -> Any:
         callback=callback,
         expose_value=False,
         is_eager=True,
-        help=f"{what} completion for a shell: bash, zsh, fish or powershell. Without a name: for "
-        "the shell that calls.",
+        help=f"{what} completion for a shell: bash, zsh, fish or powershell. Default: "
+        "the calling shell.",
     )
 
 

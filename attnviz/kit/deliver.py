@@ -1,4 +1,4 @@
-"""The one deliverer: what a command made goes to the terminal, a stream, or a file."""
+"""The delivery of a command's results: to the terminal, a stream, or a file."""
 
 import os
 import re
@@ -35,16 +35,16 @@ from attnviz.records.rows import to_json, versions_now
 
 STDOUT = "-"
 NEVER_READ = (".html", ".png", ".svg", ".pdf", ".csv", ".tsv")
-"""The files of a folder that no model and no scan has: a call may write them again."""
+"""Suffixes that files of models and scans lack: such files in a folder read may be overwritten."""
 OWN = b'{\n"schema": "attnviz'
 """The beginning of every JSON object that attnviz writes."""
 LINE = "{line}"
-"""Stands for the number of the line in the name of a file that each line gets."""
+"""The placeholder of the line's number in the name of each line's file."""
 
 
 @dataclass(frozen=True)
 class Destination:
-    """Where a result goes, in which format, and the look of a picture, where one was chosen."""
+    """The target of a result, its format, and the look of a picture, if one was chosen."""
 
     format: Format
     output: Path | None
@@ -52,18 +52,18 @@ class Destination:
 
     @property
     def each_line_apart(self) -> bool:
-        """Whether each line of the input gets a file of its own."""
+        """Whether each line of the input gets its own file."""
         return LINE in str(self.output or "")
 
     def display(self, session: Session) -> Display:
-        """The display that a renderer may count on; a file has no colours and all letters."""
+        """The display for a renderer; a file has no colours and all letters."""
         if self.output is None:
             return session.display
         return Display(session.display.width, speller=as_flag)
 
 
 def destination_of(session: Session, options: OutputOptions) -> Destination:
-    """Where the result of a command goes; seen to be possible before anything is run."""
+    """Choose the target of a command's result, checked before anything is run."""
     output = None if str(options.output) == STDOUT else options.output
     name = _wanted(session, options, output)
     form = choose_format(output, name, session.environment.stdout.isatty())
@@ -89,15 +89,15 @@ def destination_of(session: Session, options: OutputOptions) -> Destination:
     to = Destination(form, output, look)
     if to.each_line_apart and not (session.value("lines") or session.value("pairs")):
         instead = "name one file" if session.value("lines") is None else f"add {option('lines')}"
-        raise UsageError(f"{LINE} in {option('output')} stands for a line number", instead)
+        raise UsageError(f"{LINE} in {option('output')} needs a line number", instead)
     return to
 
 
 def check_no_input(session: Session, output: Path) -> None:
-    """See that no file that is there, and would be written, is one that the same call reads.
+    """Check that no existing file to be written is one that the same call reads.
 
     Raises:
-        UsageError: it is one: by its name, or by another name of the same file.
+        UsageError: it is one, by its name or another name of the same file.
     """
     name = re.escape(str(output)).replace(re.escape(LINE), r"\d+")
     there = (Path(each) for each in glob(escape(str(output)).replace(LINE, "*")))
@@ -114,7 +114,7 @@ def check_no_input(session: Session, output: Path) -> None:
 
 
 def _inode(path: Path) -> tuple[int, int] | None:
-    """What the names of a file have in common; None where there is no file."""
+    """The device and inode of a file, which its names share; None without a file."""
     with suppress(OSError, ValueError):
         state = path.stat()
         return state.st_dev, state.st_ino
@@ -122,7 +122,7 @@ def _inode(path: Path) -> tuple[int, int] | None:
 
 
 def _inputs(session: Session) -> Iterator[Path]:
-    """What a call reads, by the declarations of its options."""
+    """The files that a call reads, by the declarations of its options."""
     assert session.context is not None
     for each in session.context.command.params:
         panel, metavar = getattr(each, "rich_help_panel", None), each.metavar or ""
@@ -147,7 +147,7 @@ def _of_file(path: Path) -> Iterator[Path]:
 
 
 def _in_folder(folder: Path, written: Iterable[Path]) -> Iterator[Path]:
-    """What may be read of a folder and what is in it, among its files and those to be written."""
+    """The files of a folder that may be read, among its files and those to be written."""
     whole, is_model = folder.resolve(), (folder / "config.json").is_file()
     never = (*NEVER_READ, ".jsonl", ".npz") if is_model else NEVER_READ
     within = (each for each in written if whole in each.resolve().parents)
@@ -159,7 +159,7 @@ def _in_folder(folder: Path, written: Iterable[Path]) -> Iterator[Path]:
 
 
 def _draw_for_paper(session: Session, width: float, form: Format) -> None:
-    """Draw pictures for a page from now on, with how they are made in their files."""
+    """Draw pictures for a page from now on, with their making in their files."""
     if not form.picture:
         hint = f"leave it out, or add {option('output', 'FILE.pdf')}"
         session.refuse("paper", wrong="is for pictures", hint=hint)
@@ -168,7 +168,7 @@ def _draw_for_paper(session: Session, width: float, form: Format) -> None:
 
 
 def _wanted(session: Session, options: OutputOptions, output: Path | None) -> str | None:
-    """The format that was asked for; a configured one yields to a file, and to what is written."""
+    """The format that was asked for; a configured one yields to a file's suffix."""
     if options.format is None or not session.configured("format"):
         return options.format
     if options.format not in FORMATS:
@@ -181,11 +181,11 @@ def _wanted(session: Session, options: OutputOptions, output: Path | None) -> st
 
 
 def check_lines(to: Destination, *, alone: bool, lines: bool) -> None:
-    """See that each of several `lines` gets a file of its own where a file holds one `alone`."""
+    """Check that each of several `lines` gets its own file if a file holds only one (`alone`)."""
     if lines and alone and not to.each_line_apart:
         named = option("output", f"line-{LINE}.{to.format.name}")
         raise UsageError(
-            f"with {option('lines')}, each line makes a file of its own",
+            f"with {option('lines')}, each line needs its own file",
             f"put {LINE} into the name: {named}",
         )
 
@@ -193,7 +193,7 @@ def check_lines(to: Destination, *, alone: bool, lines: bool) -> None:
 def deliver(
     session: Session, to: Destination, results: Iterable[tuple[int | None, Iterable[Piece]]]
 ) -> None:
-    """Send results out as they come: pieces of each, with the number of the input line."""
+    """Write results as they arrive: pieces of each, with the number of the input line."""
     if to.output is None:
         for _, pieces in results:
             if to.format.name == "txt":
@@ -212,7 +212,7 @@ def deliver(
 
 
 def _encoded(session: Session, to: Destination, pieces: Iterable[Piece]) -> Iterator[bytes]:
-    """The content of a file; of txt, what a terminal without colours would show."""
+    """The content of a file; for txt, the output of a terminal without colours."""
     if to.format.name == "txt":
         shown = cast("Iterable[RenderableType]", pieces)
         yield plain_text(shown, session.display.width).encode()

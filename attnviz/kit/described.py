@@ -23,9 +23,9 @@ class Above(float):
 
 @dataclass(frozen=True)
 class Exclusion:
-    """Options that are refused, why, and what to do instead.
+    """Options that are refused, the reason, and the remedy.
 
-    `formats`, `view`: where they are refused, if the output decides.
+    `formats`, `view`: those that refuse them, if the output decides.
     """
 
     options: Sequence[str]
@@ -36,7 +36,7 @@ class Exclusion:
 
 
 def described(command: Any, context: Any) -> dict[str, Any]:
-    """A command: how it is typed, its options, what they exclude, what it writes."""
+    """A command: its usage, its options and their exclusions, and its output."""
     parameters = command.get_params(context)
     flags = {flag for each in parameters if not each.hidden for flag in each.opts}
     formats = next((each for each in parameters if each.name == "format"), None)
@@ -73,7 +73,7 @@ def shown_options(command: Any, context: Any) -> list[TyperOption]:
 
 
 def _exclusion(each: Exclusion, flags: set[str]) -> dict[str, Any]:
-    """An exclusion as it is typed; a part of what is shown may be no option of its own."""
+    """An exclusion in flags; parameters that are not options of the command have none."""
     options = (spelled(option, as_flag) for option in each.options)
     told = {name: spelled(getattr(each, name), as_flag) for name in ("why", "instead")}
     typed = [option for option in options if option.partition(" ")[0] in flags]
@@ -81,7 +81,7 @@ def _exclusion(each: Exclusion, flags: set[str]) -> dict[str, Any]:
 
 
 def _filled(content: dict[str, Any]) -> dict[str, Any]:
-    """What says something: without nulls, empty lists and what is not so."""
+    """The content without nulls, empty lists and false values."""
     return {k: each for k, each in content.items() if each or (each == 0 and each is not False)}
 
 

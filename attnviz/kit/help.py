@@ -1,7 +1,7 @@
 """The help of a command: the options that most people use, or (`--help-all`) every one.
 
 Typer's own help lays each option out in six columns, which breaks names apart at 80. Here an
-option has two: how it is typed, and what it does.
+option has two: its usage and its description.
 """
 
 import json
@@ -20,30 +20,30 @@ from attnviz.kit.session import Session, process_session
 from attnviz.kit.write import write_stream
 
 WIDEST_NAME = 24
-"""Cells for how an option is typed; a longer one has a line of its own."""
+"""Cells for an option's usage; a longer one has its own line."""
 MOST_CHOICES = 40
-"""Cells for choices beside an option; more choices stand in its description."""
+"""Cells for choices beside an option; longer lists are in its description."""
 AS_JSON = "attnviz.help"
-"""What a context knows where the help is asked for as JSON."""
+"""The mark of a context in which the help is asked for as JSON."""
 ONCE = {
     "heads": "give a list, such as L3H2,L4H0",
     **dict.fromkeys(("layers", "mlps", "whole_layers"), "give a list, such as 0,2"),
     **dict.fromkeys(("answer", "versus", "mean_from", "resample_from", "output"), "give one"),
 }
-"""Parameters of which a user who gives two means both; of other options the last one holds."""
+"""Parameters that may not be given twice, with a hint; for others the last one holds."""
 
 
 class HelpedCommand(TyperCommand):
-    """A command whose help is written here."""
+    """A command with the help of this module."""
 
     common: Sequence[str] = ()
     """The parameters that its short help lists, in this order."""
     exclusions: Sequence[Exclusion] = ()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments, and see that none is given twice of which one would be lost."""
+        """Read the arguments, and refuse one given twice if its first value would be lost."""
         if isinstance(ctx.obj, Session):
-            ctx.obj.context = ctx  # of an error in what is read
+            ctx.obj.context = ctx  # for errors in the arguments
         args = help_alone(self, ctx, args)
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         for param in {each.name: each for each in order}.values():
@@ -71,7 +71,7 @@ class HelpedCommand(TyperCommand):
 
 
 class HelpedGroup(TyperGroup):
-    """The list of commands, whose help is written here."""
+    """The list of commands, with the help of this module."""
 
     common: Sequence[str] = ()
 
@@ -81,10 +81,10 @@ class HelpedGroup(TyperGroup):
 
 
 def help_alone(command: TyperCommand | TyperGroup, ctx: Any, args: list[str]) -> list[str]:
-    """The arguments; where they ask for a help, what asks alone, and its format is kept.
+    """The arguments; if they ask for help, only that option, and its format is kept.
 
     Raises:
-        UsageError: no help is written in that format.
+        UsageError: help has no such format.
     """
     parser = command.make_parser(ctx)
     params = command.get_params(ctx)
@@ -93,7 +93,7 @@ def help_alone(command: TyperCommand | TyperGroup, ctx: Any, args: list[str]) ->
         parser.add_option(options["help"], ["-f", "--format"], "format")
     try:
         given, rest, _ = parser.parse_args(args=list(args))
-    except typer.TyperException:  # it is raised again where they are read
+    except typer.TyperException:  # it is raised again when they are read
         return args
     asking = [name for name in ("help", "help_all") if given.get(name)]
     if ctx.resilient_parsing or not asking:
@@ -103,7 +103,7 @@ def help_alone(command: TyperCommand | TyperGroup, ctx: Any, args: list[str]) ->
     typed = split_format(rest)[1] if isinstance(command, TyperGroup) else []
     form = given.get("format") or "".join(typed[-1:]).removeprefix("--format=").removeprefix("-f")
     if form not in ("", "txt", "json"):
-        raise UsageError("a help is text or json", f"give {option('format', 'json')}, or none")
+        raise UsageError("help is text or json", f"give {option('format', 'json')}, or none")
     ctx.meta[AS_JSON] = form == "json"
     return [options[asking[0]].opts[-1]]
 
@@ -169,7 +169,7 @@ def _lines(
 
 
 def _panel(console: Console, title: str, rows: list[tuple[Text, Text]]) -> Iterator[Text]:
-    """A title and its rows in two columns: how something is typed, and what it does."""
+    """A title and its rows in two columns: usage and description."""
     if not rows:
         return
     most = min(WIDEST_NAME, console.width // 2)
@@ -189,7 +189,7 @@ def _panel(console: Console, title: str, rows: list[tuple[Text, Text]]) -> Itera
 
 
 def signature_of(parameter: TyperArgument | TyperOption) -> Text:
-    """How a parameter is typed."""
+    """The usage of a parameter."""
     if isinstance(parameter, TyperArgument):
         return Text(parameter.metavar or parameter.name, "bold cyan")
     names = sorted(parameter.opts, key=lambda name: name.startswith("--"))
@@ -231,7 +231,7 @@ def _number(value: float) -> str:
 
 
 def _default(parameter: TyperArgument | TyperOption, ctx: Any) -> str:
-    """The default as it is typed; that of the configuration before the built-in one."""
+    """The default as it is typed; the configured one before the built-in one."""
     configured = ctx.lookup_default(parameter.name)
     if configured is not None:
         return f"{_spelled(configured)}, configured"

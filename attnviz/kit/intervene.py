@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def question_of(prepared: Prepared, answer: str | None, versus: str | None) -> Question | None:
-    """The answer, and the token that it is told from; None where none is asked for.
+    """The answer, and the token that it is compared with; None if none is asked for.
 
     `answer`, `versus`: words, with a space before them or without.
     """
@@ -43,7 +43,7 @@ def question_of(prepared: Prepared, answer: str | None, versus: str | None) -> Q
     if versus is None:
         return Question(first)
     other = candidate_after(prepared, versus, "versus")
-    if other.id == first.id and not first.exact.strip(" Ġ▁"):  # the space is a token of its own
+    if other.id == first.id and not first.exact.strip(" Ġ▁"):  # the space is its own token
         first = replace(candidate_after(prepared, answer, "answer", after=" "), begins=answer)
         other = replace(candidate_after(prepared, versus, "versus", after=" "), begins=versus)
     if other.id == first.id:
@@ -55,28 +55,28 @@ def question_of(prepared: Prepared, answer: str | None, versus: str | None) -> Q
     return Question(first, other)
 
 
-# Words without spaces between them: Chinese, Japanese, Thai and their kin.
+# Scripts without spaces between words: Chinese, Japanese, Thai and others.
 UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff\uff01-\uff9f𠀀-𿿿]"
-# Ends of texts that the next word stands against: what opens, `2+2=`, `well-`.
+# Ends of texts without a space before the next word: opening marks, `2+2=`, `well-`.
 OPEN = re.compile(
     rf"""(?:{UNSPACED}|[\s(\[{{“‘«„¿¡$€£¥_/\\]|(?:^|[\s(\[{{])["'`#@]|[^\s=+*<>~^&|–—-][=+*<>~^&|–—-]+)$"""
 )
-# Words that stand against the text; stops only unless the text has spaces before them.
+# Words without a space before them; stops only unless the text has spaces before them.
 CLOSES, STOPS = re.compile(rf"\s|['’]\w|[])}}»”’%°/]|{UNSPACED}"), re.compile(r"[.,;:!?…]")
 ANCHORS = "\n", "("  # texts with which a tokenizer joins no word
 
 
 def space_due(text: str, word: str) -> bool:
-    """Whether a space stands between a text and the word that follows it."""
+    """Whether a text and the word that follows it need a space between them."""
     stop = STOPS.match(word) and not re.search(r"\s[.,;:!?]", text)
     return bool(text) and not (OPEN.search(text) or CLOSES.match(word) or stop)
 
 
 def candidate_after(prepared: Prepared, word: str, parameter: str, *, after: str = "") -> Candidate:
-    """The token that a word is where it follows the text; of several tokens the first.
+    """The token of a word that follows the text; the first of several tokens.
 
-    Where the tokenizer joins the word with the text, it is as after a text that it joins with none.
-    `parameter`: the one that holds the word, for messages. `after`: stands behind the text.
+    If the tokenizer joins the word with the text, the token is as after a text without joins.
+    `parameter`: the one that holds the word, for messages. `after`: follows the text.
     """
     text, tokenizer = prepared.empty.text + after, prepared.model.tokenizer
     alone = replace(prepared.options, text_pair=None)  # its text is that of both
@@ -91,13 +91,13 @@ def candidate_after(prepared: Prepared, word: str, parameter: str, *, after: str
 
 
 def candidate(prepared: Prepared, id_: int) -> Candidate:
-    """A token of the vocabulary, of which nothing was predicted yet."""
+    """A token of the vocabulary as a candidate without a prediction."""
     tokenizer = prepared.model.tokenizer
     return Candidate(id_, tokenizer.label(id_), 0.0, tokenizer.exact(id_))
 
 
 def told_apart(prepared: Prepared, one: int, other: int) -> Question:
-    """One token rather than the other: the likeliest after a text and after its source, by id.
+    """The question of one token rather than another: the likeliest after a text and its source.
 
     Raises:
         InputError: they are the same.
@@ -111,7 +111,7 @@ def told_apart(prepared: Prepared, one: int, other: int) -> Question:
 
 
 def keep_next_tokens(prepared: Prepared, top: int, *, follow: bool = True) -> KeepNextTokens:
-    """A consumer of logits; `follow`: it also keeps what really follows each position."""
+    """A consumer of logits; `follow`: it also keeps the token that follows each position."""
     tokenizer = prepared.model.tokenizer
     ids = prepared.ids if follow else ()
     return KeepNextTokens(ids, top, tokenizer.label, tokenizer.exact)
@@ -124,7 +124,7 @@ def next_tokens_after(prepared: Prepared, top: int, last: FloatArray) -> NextTok
     return keep.next_tokens[0]
 
 
-# Parts of a model, and what is replaced of them.
+# Parts of a model, and the vectors that are replaced.
 
 
 def named_parts(model: "LoadedModel", heads: HeadOptions, mlps: str | None) -> list[Part]:
@@ -148,13 +148,13 @@ SAME = 1e-4
 """Measured values that are nearer than this (in logits) do not differ."""
 K = TypeVar("K")
 Progress: TypeAlias = Callable[[int, int], None]
-"""Is told how many runs are done, of how many."""
+"""A function of the number of finished runs, and of all runs."""
 _WATCHING: ContextVar[Progress | None] = ContextVar("watching", default=None)
 
 
 @contextmanager
 def watched(progress: Progress) -> Iterator[None]:
-    """Tell this of all runs until the end: a bar, or somebody who may raise to stop them."""
+    """Call this for all runs within a `with` block: a bar, or a function that may raise to stop."""
     before = _WATCHING.set(progress)
     try:
         yield
@@ -163,7 +163,7 @@ def watched(progress: Progress) -> Iterator[None]:
 
 
 def told_of(items: Sequence[K]) -> Iterator[K]:
-    """The same items, each a run; whoever watches is told how many are done."""
+    """Yield the items, each a run, and report the number of finished ones."""
     for done, item in enumerate(items, start=1):
         yield item
         if tell := _WATCHING.get():
@@ -172,7 +172,7 @@ def told_of(items: Sequence[K]) -> Iterator[K]:
 
 @contextmanager
 def counted_as_one(total: int) -> Iterator[None]:
-    """Tell how many of the runs of several texts are done, not of each by itself."""
+    """Report the runs of several texts together, not of each by itself."""
     tell, done = _WATCHING.get(), 0
 
     def count(_done: int, _of: int) -> None:
@@ -194,7 +194,7 @@ def intervene(
     source: SourceRun | None = None,
     given: Mapping[Site, FloatArray] | None = None,
 ) -> list[K]:
-    """The part that `keep` takes from the run of each intervention.
+    """Run interventions, and return the part that `keep` takes from each run.
 
     `whole`, `source` and `given` as in `Interventions`.
     """
@@ -214,7 +214,7 @@ def intervene(
 def patch_paths(
     prepared: Prepared, paths: Paths, keep: Callable[[FloatArray], K]
 ) -> dict[tuple[int, Receiver], K]:
-    """The part that `keep` takes from the last logits (V), by sender and receiver."""
+    """Patch paths, and return the part that `keep` takes from the last logits (V) of each."""
     check_memory(prepared, kept=len(paths.receivers))
     kept, progress = dict[tuple[int, Receiver], K](), _WATCHING.get()
     runs = sum(to.follows(edit.site) for edit in paths.senders for to in paths.receivers)
@@ -229,28 +229,27 @@ def patch_paths(
 
 
 def check_memory(prepared: Prepared, sites: Collection[Site] = (), *, kept: int = 0) -> None:
-    """See that batches of runs fit, and the vectors at all positions of sites, and of `kept` more.
+    """Check that batches of runs fit, with the vectors of sites, and of `kept` more, everywhere.
 
-    The heads of a layer are one.
+    The heads of a layer count as one.
     """
     kept += len({site[:2] for site in sites})
     n, _ = prepared.shape
-    own = prepared.model.working_bytes(n, n)  # more than twelve vectors of each position
+    own = prepared.model.working_bytes(n, n)  # more than twelve vectors per position
     more = max(0, BATCH_TOKENS // n - 1) * own + kept * own // 12
     logits = 4 * max(n, BATCH_TOKENS) * prepared.model.tokenizer.vocab_size
     prepared.budget.check(more + logits, "shorten the text")
 
 
-# Two texts, aligned: which position of a source stands for each of a text.
+# Two texts, aligned: the position of a source for each of a text.
 
 
 def aligned(text: Capture, source: Capture, words: Sequence[str]) -> tuple[int | None, ...]:
-    """The position of the source for each position of the text; None where there is none.
+    """The position of the source for each position of the text; None without one.
 
     Texts of one length are aligned position by position. With `words`, such as `blue=red`, the
     tokens that both texts begin and end with are aligned, and these words with each other,
-    occurrence by occurrence: token by token where they have equally many, else the last with the
-    last.
+    occurrence by occurrence: token by token if they have equally many, else the last tokens.
 
     Raises:
         InputError: the texts have different lengths, and no words are given.
@@ -282,7 +281,7 @@ def source_of(
     none: the same.
 
     Raises:
-        InputError: it is the text itself, or as `aligned`; or the grids of images differ.
+        InputError: it is the text itself, or as for `aligned`; or the grids of images differ.
     """
     options = replace(ours.options, given=tuple(given) or ours.options.given)
     theirs = prepare(ours.model, source, options)
@@ -304,7 +303,7 @@ def source_of(
 
 
 def _alike(ours: Sequence[Token], theirs: Sequence[Token]) -> int:
-    """How many tokens both begin with."""
+    """The number of tokens that both begin with."""
     pairs = enumerate(zip(ours, theirs, strict=False))
     return next((i for i, (a, b) in pairs if a.id != b.id), min(len(ours), len(theirs)))
 
@@ -319,7 +318,7 @@ def _of_words(text: Capture, source: Capture, pair: str) -> dict[int, int]:
     other = find_matches(source.query_tokens, theirs, "align", "source")
     if len(mine) != len(other):
         raise UsageError(
-            f"{ours!r} stands {amount(len(mine), 'time')} in the text, and {theirs!r} "
+            f"{ours!r} occurs {amount(len(mine), 'time')} in the text, and {theirs!r} "
             f"{amount(len(other), 'time')} in the source",
             f"name one of each, as in {option('align', f'{ours}#1={theirs}#1')}",
         )

@@ -62,15 +62,15 @@ def run_texts(
     pairs: Path | None = None,
     fields: Sequence[str] = ("text", "text_pair", "answer", "versus"),
 ) -> None:
-    """Run one text, each line, or each prompt of a file; deliver what is found, the mean last.
+    """Run one text, each line, or each prompt of a file; deliver the results, the mean last.
 
     Args:
         session, call, to, text: of the command line.
         load: loads the model, when the text has been read.
-        refusal: what is wrong with a saved capture in place of the text.
-        doing: what a bar says while one text is run many times; None: it is run once.
-        lines: whether each line is a text of its own.
-        pairs: a file of prompts, each with an answer of its own.
+        refusal: the fault of a saved capture in place of the text.
+        doing: the label of a bar while one text is run many times; None if it is run once.
+        lines: whether each line is a separate text.
+        pairs: a file of prompts, each with its own answer.
         fields: the fields of a prompt that the function takes.
     """
     alone = not lines and pairs is None
@@ -84,7 +84,7 @@ def run_texts(
     model = load()
 
     def run_one(number: int, **words: Any) -> Result[Any]:
-        """The result for a text; as rows, all parts where the user names no number."""
+        """The result for a text; as rows, all parts unless the user names a number."""
         result = call(**words, model=model)
         return replace(result, _line=number, _top=call.options.get("top"))
 
@@ -102,8 +102,8 @@ def run_texts(
 
 
 def _of_line(run_one: Callable[..., R], line: str, number: int, *, file: Path | None) -> R:
-    """Runs a line with the images that it names beside its text, in place of those of all."""
-    from attnviz.inputs.beside import line_text  # commands of one text need it not
+    """Run a line with the images that it names with its text, in place of those of all."""
+    from attnviz.inputs.beside import line_text  # commands of one text do not need it
 
     read = line_text(line, file)
     more: dict[str, Any] = {"image": read.images} if read.images else {}
@@ -112,13 +112,13 @@ def _of_line(run_one: Callable[..., R], line: str, number: int, *, file: Path | 
 
 
 def check_prompts_alone(session: Session, *other: str) -> None:
-    """See that no text, and no source, is given beside a file of prompts."""
+    """Check that no text, and no source, is given in addition to a file of prompts."""
     if session.given("source"):
         raise UsageError(
-            f"the sources are those of {option('pairs')}", f"leave {option('source')} out"
+            f"{option('pairs')} already gives the sources", f"leave {option('source')} out"
         )
     if session.given("text", "file", *other):
-        raise UsageError(f"the texts are those of {option('pairs')}", "leave the other text out")
+        raise UsageError(f"{option('pairs')} already gives the texts", "leave the other text out")
 
 
 def _of_prompts(
@@ -126,7 +126,7 @@ def _of_prompts(
     fields: Sequence[str],
     measure_of: Callable[[R], object] = lambda result: result.record.measure,  # type: ignore
 ) -> Callable[[str, int], R]:
-    """Runs a line of a file of prompts with the fields that a command takes."""
+    """Make a function that runs a line of a file of prompts with a command's fields."""
     from attnviz.inputs.prompts import read_prompt
 
     measures = set[object]()
@@ -155,7 +155,7 @@ def prompts_in(
 ) -> dict[str, list[str]]:
     """The prompts of a file that are run together, field by field; bad ones are left out.
 
-    `measure_of` takes the fields of one, sees that it can be run, and gives what is measured.
+    `measure_of` takes the fields of one, checks that it can be run, and returns its measure.
     """
 
     def check(_number: int, **prompt: str) -> tuple[dict[str, str], object]:
@@ -179,14 +179,14 @@ def each_line(
     *,
     none: str = "no line could be run",
 ) -> Iterator[tuple[int, R]]:
-    """The result of `run` for each line, with its number; a bad line is reported and left out.
+    """Yield the result of `run` for each line, with its number; report and leave out bad lines.
 
     Args:
         session: the session.
-        lines: each with its number; in the place of a bad one its error, which names the line.
+        lines: each with its number; a bad one as its error, which names the line.
         run: takes a line and its number.
         of_a_text: options that may be wrong for one text and right for another.
-        none: what is wrong where no line was good.
+        none: the fault if no line was good.
     """
     bad = good = 0
     for number, line in lines:
@@ -212,7 +212,7 @@ def each_line(
 def _each_result(
     session: Session, source: TextIn, run: Callable[[str, int], Result[Any]]
 ) -> Iterator[Result[Any]]:
-    """The result of each line, with notes on stderr about its text."""
+    """Yield the result of each line, with notes on stderr about its text."""
     strange, alone = list[bool](), list[str]()
     lines = session.progress(read_lines(source.text, source.file, session.stdin), "line")
     for number, result in each_line(session, lines, run, OF_A_TEXT):
@@ -227,9 +227,9 @@ def _each_result(
 def _deliver_each(
     session: Session, to: Destination, results: Iterator[Result[Any]], *, mean_alone: bool
 ) -> None:
-    """Deliver the result of each line as it comes, and at the end the mean.
+    """Deliver the result of each line as it arrives, and at the end the mean.
 
-    A picture and a page are of the mean alone. `mean_alone`: so is what the terminal shows.
+    A picture and a page show only the mean. `mean_alone`: so does the terminal.
     """
     form = to.format.name
     if to.format.picture or form == "html" or (mean_alone and form == "txt"):
@@ -244,7 +244,7 @@ def _deliver_each(
 
 
 def _pieces(session: Session, to: Destination, results: Iterator[Result[Any]]) -> Iterator[Piece]:
-    """The pieces to write, as they come."""
+    """The pieces to write, as they arrive."""
     from attnviz.draw.terminal.around import line_heading
 
     first, display = True, to.display(session)
@@ -261,7 +261,7 @@ def _pieces(session: Session, to: Destination, results: Iterator[Result[Any]]) -
 def _with_mean(
     session: Session, to: Destination, results: Iterator[Result[Any]]
 ) -> Iterator[Result[Any]]:
-    """The results as they come, then the mean; without it where rows of each text are of use."""
+    """Yield the results as they arrive, then the mean, unless the rows of each text suffice."""
     every = list[Result[Any]]()
     for result in results:
         every.append(result)
@@ -279,7 +279,7 @@ def _with_mean(
         yield mean
 
 
-# The text of a command: read, with what there is to say about it on stderr.
+# The text of a command: read, with notes about it on stderr.
 
 
 def text_or_capture(session: Session, source: TextIn) -> str | Capture:
@@ -328,18 +328,18 @@ def _read(session: Session, source: TextIn, *, alone: bool = True) -> str | Path
         session.note(read.note)
     elif source.text in KNOWN_MODELS or os.path.isfile(os.path.join(source.text or "", CONFIG)):
         meant = option("model", source.text)
-        session.note(f"{source.text!r} is taken as the text, and is a model: did you mean {meant}?")
+        session.note(f"{source.text!r} is read as the text, but is a model: did you mean {meant}?")
     return read.text
 
 
 def say(session: Session, notes: Sequence[str], where: str = "") -> None:
-    """Each note on a line of stderr; `where` names the text that it is about."""
+    """Write each note on a line of stderr; `where` names the text that it is about."""
     for note in notes:
         session.note(where + note)
 
 
 def note_texts(session: Session, captures: Sequence[Capture]) -> None:
-    """Lines on stderr about each run, and one where the model has seen no texts like these."""
+    """Write notes on stderr about each run, and one on texts unlike the model's training."""
     for n, captured in enumerate(captures, start=1):
         where = f"text {n}: " if len(captures) > 1 else ""
         say(session, run_notes(captured), where)
@@ -350,9 +350,9 @@ def note_texts(session: Session, captures: Sequence[Capture]) -> None:
 def note_strange(
     session: Session, strange: Sequence[bool], what: str, alone: Sequence[str] = ()
 ) -> None:
-    """One line on stderr where the model has not seen texts like some of these.
+    """Write a line on stderr if some of these texts are unlike the model's training.
 
-    `alone`: of each text, that it has no image; it is said once, where none has one.
+    `alone`: for each text, whether it lacks an image; the note comes once, if all lack one.
     """
     unseen = dict.fromkeys(alone) if all(alone) else ()
     say(session, [*filter(None, [strange_note(sum(strange), len(strange), what)]), *unseen])

@@ -1,9 +1,9 @@
 """An option is declared once: flag, Python argument, help, completion and checks are made of it.
 
-An option is a type with its declaration beside it, `Annotated[int, panel_option(…)]`. A function
-of Python has it as the type of a parameter: `feature` checks every call, `command_of` makes the
-command line. What only a command line has (the text, the output, colours) stands in groups:
-frozen dataclasses whose fields are options.
+An option is a type with its declaration, `Annotated[int, panel_option(…)]`. A Python function has
+it as the type of a parameter: `feature` checks every call, `command_of` makes the command line.
+Options of the command line only (the text, the output, colours) are in groups: frozen dataclasses
+whose fields are options.
 """
 
 import functools
@@ -49,14 +49,14 @@ R = TypeVar("R")
 S = TypeVar("S")
 
 
-# A function of Python, and what goes with what in its calls.
+# A Python function, and the options that its calls may combine.
 
 
 @dataclass(frozen=True)
 class Cli:
-    """What the command line parses, and its default, where those of Python are others.
+    """The type and the default on the command line, if they differ from those in Python.
 
-    An ellipsis stands for Python's default.
+    An ellipsis means Python's default.
     """
 
     type: Any = None
@@ -67,7 +67,7 @@ class Cli:
 class Arguments:
     """The values of all parameters of a call, and the names of those that the caller chose.
 
-    For a call of the command line, what only it has is among them.
+    Those of a call from the command line include its own options.
     """
 
     values: Mapping[str, Any]
@@ -77,7 +77,7 @@ class Arguments:
         return self.values[name]
 
     def refuse(self, names: str, wrong: str, hint: str = "leave it out") -> None:
-        """See that the caller chose none of these, as it would do nothing."""
+        """Check that the caller chose none of these, as it would do nothing."""
         for name in names.split():
             if name in self.chosen:
                 raise IdleOption(f"{option(name)} {wrong}", hint)
@@ -88,12 +88,12 @@ class Arguments:
 
 
 Rule: TypeAlias = Callable[[Arguments], None]
-"""Raises an `IdleOption` where an option means nothing beside the others."""
+"""A function that raises an `IdleOption` if an option has no effect with the others."""
 
 
 @dataclass(frozen=True)
 class only:
-    """A rule: these options have a meaning only where `when` holds; elsewhere they are refused."""
+    """A rule: these options have an effect only if `when` holds; else they are refused."""
 
     names: str
     when: Callable[[Arguments], object]
@@ -106,16 +106,16 @@ class only:
 
     @property
     def exclusion(self) -> Exclusion:
-        """The rule, as a help tells it."""
+        """The rule, as the help states it."""
         return Exclusion([*map(option, self.names.split())], self.wrong, self.hint)
 
 
 def needs(
     names: str, other: str, value: object = None, *, add: str | None = None, hint: str = ""
 ) -> only:
-    """A rule: these options are for calls with another one, or with this value of it.
+    """A rule: these options need another one, or this value of it.
 
-    `add`: what stands for its value in the hint, if there is no `hint` of its own.
+    `add`: the placeholder of its value in the hint, if there is no other `hint`.
     """
     wrong = f"is for {option(other, value)}"
     hint = hint or f"add {option(other, value if add is None else add)}"
@@ -125,14 +125,14 @@ def needs(
 
 
 def without(names: str, other: str, wrong: str, hint: str = "leave it out") -> only:
-    """A rule: these options are for calls without another one."""
+    """A rule: these options exclude another one."""
     return only(names, lambda call: not call[other], wrong, hint)
 
 
 def feature(*rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Check each call by the types of its options and by rules; record what was asked for.
+    """Check each call by the types of its options and by rules, and record its options.
 
-    The docstring gets a line for each option, after the `Args` that it has, and `Raises`.
+    The docstring gets a line for each option, after its own `Args`, and `Raises`.
     """
 
     def featured(function: Callable[P, R]) -> Callable[P, R]:
@@ -171,7 +171,7 @@ def feature(*rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
 def finished_by(
     finish: Callable[[R, Mapping[str, Any]], S],
 ) -> Callable[[Callable[P, R]], Callable[P, S]]:
-    """Python runs at once what the command line runs in parts: its `Call` is without `finish`.
+    """Add `finish` to calls from Python; the command line, which runs in parts, calls without it.
 
     `finish` takes the value of the function, and the arguments by name.
     """
@@ -190,14 +190,14 @@ def finished_by(
 
 
 def _is_chosen(value: object, default: object) -> bool:
-    """Whether a caller chose a value; a default that says "nothing" is none when spelled out."""
+    """Whether a caller chose a value; an explicit default that means "nothing" does not count."""
     if isinstance(value, tuple | list):
         return bool(value) or default != ()
     return not (isinstance(value, bool | NoneType) and value is default)
 
 
 def _check_argument(parameter: inspect.Parameter, value: Any) -> None:
-    """Check a value by its type; a text by itself has hints of its own."""
+    """Check a value by its type; a single text has its own hints."""
     if parameter.kind is inspect.Parameter.KEYWORD_ONLY:
         check_value(parameter.name, value, parameter.annotation)
     elif parameter.annotation is str or (parameter.annotation == str | None and value is not None):
@@ -226,13 +226,13 @@ def check_value(name: str, value: object, annotation: Any) -> None:
 
 
 LARGEST = 1e15
-"""The largest number that is not whole, where an option has no limit of its own."""
+"""The largest fraction of an option without its own limit."""
 
 
 def check_number(
     name: str, value: Any, least: float | None, most: float | None = None, *, whole: bool = False
 ) -> None:
-    """Check that a number, perhaps a whole one, lies between limits, which are in it."""
+    """Check that a number, perhaps a whole one, is between limits, or equal to one."""
     low = -inf if least is None else least
     high = most if most is not None else inf if whole else LARGEST
     form, wrong = "d" if whole else "g", "is out of range"
@@ -253,11 +253,11 @@ def check_number(
 
 
 TEXTS_OF_PYTHON = frozenset("text texts given prompt source mean_from resample_from".split())
-"""Parameters that take texts, and token ids in the place of each."""
+"""Parameters that take texts, or token ids in place of each."""
 
 
 def _with_ids(value: Any, given: Mapping[str, Any]) -> Any:
-    """A text or several; each list of token ids has become the text that they spell."""
+    """A text or several; each list of token ids becomes the text that they spell."""
     if hasattr(value, "tolist"):  # of numpy or torch; a batch of one text is that text
         value = value.tolist()
         value = value[0] if isinstance(value, list) and len(value) == 1 else value
@@ -276,7 +276,7 @@ def _with_ids(value: Any, given: Mapping[str, Any]) -> Any:
 
 
 def check_text(text: object) -> None:
-    """Check that a text is one."""
+    """Check that a value is a text."""
     if not isinstance(text, str):
         what = "None" if text is None else f"a value of type {type(text).__name__}"
         raise UsageError(f"{what} is not a text", _instead_of_text(text))
@@ -285,7 +285,7 @@ def check_text(text: object) -> None:
 def _instead_of_text(value: object) -> str:
     """A hint for a call without a text."""
     if isinstance(value, PathLike):
-        return "give what the file holds: path.read_text()"
+        return "give the content of the file: path.read_text()"
     if isinstance(value, bytes):
         return "give a str: data.decode()"
     if hasattr(value, "record"):
@@ -298,18 +298,18 @@ def _instead_of_text(value: object) -> str:
 
 
 def is_torch_module(value: object) -> bool:
-    """Whether something is a module of torch, such as a model of transformers that is not loaded
-    by `load_model`; torch is not imported to see it."""
+    """Whether a value is a torch module, such as a transformers model that was not loaded by
+    `load_model`; torch is not imported for the check."""
     return any(kind.__module__.startswith("torch.nn.") for kind in type(value).__mro__)
 
 
 def is_several(value: object) -> bool:
-    """Whether several values are given, and no text, bytes or file."""
+    """Whether a value is a collection, and not a text, bytes or a file."""
     return isinstance(value, Iterable) and not isinstance(value, str | bytes | PathLike | Mapping)
 
 
 def _parts(annotation: Any) -> tuple[Any, ...]:
-    """A type, and what is declared beside it."""
+    """A type, and the declarations in its `Annotated`."""
     return get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
 
 
@@ -319,7 +319,7 @@ def _plain(annotation: Any) -> Any:
 
 
 def _kinds(annotation: Any) -> tuple[Any, ...]:
-    """The types of which a value may have any."""
+    """The alternatives of a type."""
     base = _plain(annotation)
     return get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
 
@@ -343,7 +343,7 @@ def _spread(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
 
 
 def info_of(annotation: Any) -> OptionInfo | None:
-    """The option that is declared beside a type, if there is one."""
+    """The option that a type declares, if any."""
     return next((each for each in _parts(annotation) if isinstance(each, OptionInfo)), None)
 
 
@@ -361,7 +361,7 @@ Raises:
 
 
 def _documented(function: Callable[..., Any]) -> str | None:
-    """The docstring, with a line for each option, and what a call raises."""
+    """The docstring, with a line for each option, and a `Raises` section."""
     if function.__doc__ is None:  # python -OO
         return None
     before, *after = re.split(
@@ -379,7 +379,7 @@ def _documented(function: Callable[..., Any]) -> str | None:
 
 
 def flags_of(info: OptionInfo) -> list[str]:
-    """How an option is typed; typer keeps the first flag as its default."""
+    """The flags of an option; typer keeps the first flag as its default."""
     spelled = (str(info.default), *(info.param_decls or ()))
     return [flag for each in spelled for flag in each.split("/")]
 
@@ -413,7 +413,7 @@ OUTPUT = "Where it goes"
 
 
 def _set(name: str) -> Callable[[typer.Context, bool], bool]:
-    """A callback that tells the session of a flag, even where a later option is wrong."""
+    """A callback that sets a flag of the session, even if a later option is wrong."""
 
     def tell(context: typer.Context, value: bool) -> bool:
         if isinstance(context.obj, Session):
@@ -440,7 +440,7 @@ HELP_ALL = typer.Option(
 
 @dataclass(frozen=True)
 class Everywhere:
-    """The options that every command has, behind its own; the session reads them."""
+    """The options that every command has, after its own; the session reads them."""
 
     quiet: Annotated[bool, QUIET] = False
     debug: Annotated[bool, DEBUG] = False
@@ -449,7 +449,7 @@ class Everywhere:
 
 @dataclass(frozen=True)
 class Call(Generic[R]):
-    """A function of Python, with the options that the user of the command line chose for it."""
+    """A Python function, with the options that the user of the command line chose for it."""
 
     function: Callable[..., R]
     options: Mapping[str, Any]
@@ -460,7 +460,7 @@ class Call(Generic[R]):
         return self.options.get(name, default)
 
     def __call__(self, *args: Any, **more: Any) -> R:
-        """Call it with these options and more; they are checked, and recorded, already."""
+        """Call it with these options and more, which are already checked and recorded."""
         result: R = inspect.unwrap(self.function)(*args, **{**self.options, **more})
         return result
 
@@ -468,16 +468,16 @@ class Call(Generic[R]):
 def command_of(
     function: Callable[..., R] | None = None, parameters: str = ""
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Make a typer command of a function of a session, a `Call`, and what only the shell has.
+    """Make a typer command of a function of a session, a `Call`, and options of the shell only.
 
-    Without a function of Python there is no `Call`. The session gets the consoles that were asked
-    for, and knows which parameters the user gave. A configured default that does nothing for what
-    was asked is left out; commands check their options before they read or run anything.
+    Without a Python function there is no `Call`. The session gets the consoles that were asked
+    for, and the parameters that the user gave. A configured default without effect on a call is
+    left out; commands check their options before they read or run anything.
 
     Args:
-        function: that of Python.
+        function: the Python function.
         parameters: options of `function`, and groups and single options of the decorated one, in
-            the order of the command line; what it leaves out of the latter comes behind.
+            the order of the command line; the omitted ones of the latter come last.
     """
     options = _options(function) if function else {}
     defaults = {name: each.default for name, each in _spread(function).items()} if function else {}
@@ -514,7 +514,7 @@ def command_of(
 
 
 command = command_of()
-"""Makes a typer command of a function that Python does not have."""
+"""The decorator of commands without a Python function."""
 
 
 def _typer_command(
@@ -522,7 +522,7 @@ def _typer_command(
     parameters: list[inspect.Parameter],
     run: Callable[[Session, dict[str, Any]], None],
 ) -> Callable[..., None]:
-    """The command of these parameters, which goes on without a configured default that is idle."""
+    """The command of these parameters, which drops a configured default without effect."""
     defaults = {each.name: each.default for each in parameters}
 
     @functools.wraps(function)
@@ -537,7 +537,7 @@ def _typer_command(
                 idle = next(filter(session.configured, names), None)
                 if idle is None:
                     raise
-                session.leave_out(idle)  # this default was meant for other calls
+                session.leave_out(idle)  # this default is for other calls
                 values[idle] = defaults[idle]
 
     typed.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -546,7 +546,7 @@ def _typer_command(
 
 
 def _typed(parameter: inspect.Parameter, info: OptionInfo) -> inspect.Parameter:
-    """An option of a Python function as typer takes it."""
+    """An option of a Python function in typer's form."""
     base, *beside = _parts(parameter.annotation)
     cli = next((each for each in beside if isinstance(each, Cli)), Cli())
     default = parameter.default if cli.default is ... else cli.default
@@ -567,7 +567,7 @@ def _packed(name: str, annotation: Any, values: Mapping[str, Any]) -> Any:
 
 def _for_typer(parameters: Iterable[inspect.Parameter]) -> list[inspect.Parameter]:
     """The parameters of a command, among them those of the groups, in their places."""
-    keyword = inspect.Parameter.KEYWORD_ONLY  # which may come in any order, with defaults or not
+    keyword = inspect.Parameter.KEYWORD_ONLY  # any order, with defaults or not
     context = inspect.Parameter("typer_context", keyword, annotation=typer.Context)
     everywhere = inspect.Parameter("everywhere", keyword, annotation=Everywhere)
     spread = list[inspect.Parameter]()
@@ -595,7 +595,7 @@ def _path(typed: str | Path) -> Path:
 
 
 def _read(name: str, annotation: Any, typed: Any) -> Any:
-    """The value of an option as Python would be given it, checked as there."""
+    """Convert the typed value of an option to Python's type, and check it."""
     value = typed
     for kind in {int, float}.intersection(_kinds(annotation)):
         with suppress(ValueError):

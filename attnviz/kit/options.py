@@ -1,6 +1,6 @@
 """Options that commands share, in groups: one spelling, one meaning, one definition.
 
-`option.py` tells how commands and functions take them.
+`option.py` makes commands and functions take them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,7 +33,7 @@ from attnviz.records.exhibit import ColorScale, Orient
 from attnviz.records.places import Pixels
 from attnviz.records.transforms import HowOver, Over
 
-# The headings of help, and what declares an option under each.
+# The headings of help, and the function that declares an option under each.
 TEXT, MODEL, HEADS, TOKENS = "The text", "The model", "Which heads", "Which tokens"
 LOOK = "How it is shown"
 text_option, model_option, heads_option, tokens_option, look_option, output_option = (
@@ -49,7 +49,7 @@ def shared_keys() -> list[str]:
     return sorted(keys.difference(NOT_HERE))
 
 
-# What Python takes where the command line takes a text.
+# The types that Python takes for texts of the command line.
 
 Names: TypeAlias = str | int | Sequence[str | int]
 """One token or several: `"creature"`, `"creature#2"`, `4`, `-1`, `"/^c/"`."""
@@ -113,7 +113,7 @@ Images: TypeAlias = Annotated[
     ),
 ]
 SoundFile: TypeAlias = str | PathLike[str] | tuple[Any, int]
-"""A sound: a file, or its samples (n) or (n, channels) and how many there are in a second."""
+"""A sound: a file, or its samples (n) or (n, channels) and their number per second."""
 Sound: TypeAlias = Annotated[
     SoundFile | None,
     Cli(Path | None, default=None),
@@ -130,7 +130,7 @@ StartSecond: TypeAlias = Annotated[
         "--start",
         metavar="SECONDS",
         min=0,
-        help="The second of a sound at which the model begins to hear.",
+        help="The second of a sound at which the model begins to read.",
         show_default=False,
     ),
 ]
@@ -209,7 +209,7 @@ Contribution: TypeAlias = Annotated[
     bool,
     heads_option(
         "--contribution",
-        help="Contribution weights: the share of what the head writes that each key adds in its "
+        help="Contribution weights: the share of the head's output that each key adds in its "
         "direction. They have a sign, and rows sum to 1.",
     ),
 ]
@@ -411,8 +411,8 @@ Title: TypeAlias = Annotated[
     look_option(
         "--title",
         metavar="TITLE",
-        help="The title of a picture, above the line that says which model, text and head it is "
-        "of; an empty one removes both.",
+        help="The title of a picture, above the line with its model, text and head; an empty one "
+        "removes both.",
         show_default="the head",
     ),
 ]
@@ -429,22 +429,22 @@ class Paper:
             metavar="CM",
             min=2.0,
             max=200.0,
-            help="Draw the picture for a paper, so many centimetres wide (a column is 8.5): what "
-            "stands above it goes into the file, with the command, the seed and the versions.",
+            help="Draw the picture for a paper, with this width in centimetres (a column is 8.5). "
+            "Its title goes into the file's metadata, with the command, the seed and the versions.",
         ),
     ] = None
 
 
 @dataclass(frozen=True)
 class Canvas(Paper):
-    """How a picture is drawn."""
+    """The look of a picture."""
 
     cmap: ColorMap = None
     dpi: Dpi = None
 
     @property
     def look(self) -> dict[str, Any]:
-        """The values that the user chose, for a renderer that has defaults of its own."""
+        """The values that the user chose, for a renderer with its own defaults."""
         look = {"cmap": self.cmap, "dpi": self.dpi}
         return {name: value for name, value in look.items() if value is not None}
 
@@ -464,7 +464,7 @@ class Color:
     no_color: Annotated[bool, look_option("--no-color", help="The same as --color never.")] = False
 
 
-# Options: the text, how it becomes tokens, and what is measured after it.
+# Options: the text, its tokens, and the measure after it.
 
 
 @dataclass(frozen=True)
@@ -489,7 +489,7 @@ class TextIn:
 
 @dataclass(frozen=True)
 class Tokens:
-    """How a text becomes tokens."""
+    """The conversion of a text to tokens."""
 
     truncate: Truncate = None
     bos: Bos = None
@@ -504,7 +504,7 @@ class Tokens:
         )
 
 
-# Options: the model, and how it runs.
+# Options: the model and its runs.
 
 
 Revision: TypeAlias = Annotated[
@@ -518,7 +518,7 @@ Offline: TypeAlias = Annotated[
 
 @dataclass(frozen=True)
 class WhichModel:
-    """The model, and how it may be had."""
+    """The model, and its source."""
 
     model: Annotated[
         str,
@@ -537,7 +537,7 @@ class WhichModel:
 
 @dataclass(frozen=True)
 class ModelRun:
-    """Where and how the model runs."""
+    """The device, precision and memory of a run."""
 
     engine: Annotated[
         Engine,
@@ -575,7 +575,7 @@ class ModelRun:
 
     @property
     def placement(self) -> Placement:
-        """Where and how the model runs, as a record."""
+        """The device, precision and memory, as a record."""
         try:
             size = None if self.max_memory is None else size_of(self.max_memory)
             if size == 0:
@@ -601,7 +601,7 @@ WhichKind: TypeAlias = Annotated[
     PairKind | None,
     model_option(
         "--kind",
-        help="Which attention of an encoder-decoder to show: from its output to its input "
+        help="The attention of an encoder-decoder to show: from its output to its input "
         "(cross), or within either of them. Default: cross.",
     ),
 ]
@@ -609,9 +609,9 @@ ShowsKind: TypeAlias = Annotated[
     ShownKind | None,
     model_option(
         "--kind",
-        help="Which attention of an encoder-decoder to show: from its output to its input "
-        "(cross), or within either of them (default: cross); of a model that reads images, to "
-        "the image where that is cross-attention, or within the image (encoder); or the implicit "
+        help="The attention to show. In an encoder-decoder: from its output to its input (cross), "
+        "or within either of them (default: cross). In a model that reads images: to the image "
+        "(cross, if it has cross-attention), or within the image (encoder). The implicit "
         "attention of Mamba-2 layers (implicit).",
     ),
 ]
@@ -619,20 +619,20 @@ RUN = (
     "model revision offline engine device dtype max_memory verify target kind causal truncate bos "
     "special audio start text_pair"
 ).split()
-"""The options that concern the run of a model, which a saved capture has behind it."""
+"""The options of a model's run, which do not apply to a saved capture."""
 
 
 def check_capture(call: Arguments) -> None:
-    """A rule: with a capture in the text's place, no option that concerns the run."""
+    """A rule: with a capture in place of the text, no option of a run."""
     if hasattr(call.values.get("text", call.values.get("given")), "record"):
         check_run_already([name for name in RUN if name in call.chosen])
 
 
 def check_run_already(names: Iterable[str]) -> None:
-    """See that no option is given that concerns the run of a saved capture."""
+    """Check that no option of a run is given with a saved capture."""
     refused = ", ".join(map(option, names))
     if refused:
-        raise UsageError("a saved capture was run already", f"leave {refused} out")
+        raise UsageError("a saved capture is not run again", f"leave {refused} out")
 
 
 def source_of(
@@ -643,7 +643,7 @@ def source_of(
     *,
     causal: bool = False,
 ) -> Source:
-    """Which model, and how it is had and run."""
+    """The source of the model, and the settings of its run."""
     return Source(
         name=which.model,
         revision=which.revision,
@@ -656,7 +656,7 @@ def source_of(
     )
 
 
-# Options: where things go.
+# Options: the output.
 
 
 def _format(formats: tuple[str, ...], note: str = "") -> Any:
@@ -676,7 +676,7 @@ RECORDS = ("txt", "json", *ROWS)
 
 @dataclass(frozen=True)
 class OutputOptions(Color):
-    """Where a result goes, in which of the formats that the command writes, and how wide."""
+    """The target of a result, its format among those of the command, and its width."""
 
     formats: ClassVar[tuple[str, ...]] = (*RECORDS, "npz", "html", *PICTURES)
     width: Annotated[
@@ -702,12 +702,12 @@ class OutputOptions(Color):
 
 @dataclass(frozen=True)
 class DrawnOutput(OutputOptions, Paper):
-    """Where what is shown goes, in every format."""
+    """The target of a view, in every format."""
 
 
 @dataclass(frozen=True)
 class RecordOutput(OutputOptions):
-    """Where records go."""
+    """The target of records."""
 
     formats = RECORDS
     format: Annotated[str | None, _format(formats)] = None
@@ -715,7 +715,7 @@ class RecordOutput(OutputOptions):
 
 @dataclass(frozen=True)
 class ReportOutput(OutputOptions, Canvas):
-    """Where records go, or a picture of them, and how that is drawn."""
+    """The target of records, or of a picture of them, and its look."""
 
     formats = (*RECORDS, *PICTURES)
     format: Annotated[str | None, _format(formats)] = None
@@ -723,7 +723,7 @@ class ReportOutput(OutputOptions, Canvas):
 
 @dataclass(frozen=True)
 class ComparisonOutput(ReportOutput):
-    """Where records go, a picture of them, or a matrix."""
+    """The target of records, of a picture of them, or of a matrix."""
 
     formats = (*RECORDS, "npz", *PICTURES)
     format: Annotated[str | None, _format(formats)] = None
@@ -731,7 +731,7 @@ class ComparisonOutput(ReportOutput):
 
 @dataclass(frozen=True)
 class PageOutput(ReportOutput):
-    """Where records go, a picture of them, or a page."""
+    """The target of records, of a picture of them, or of a page."""
 
     formats = (*RECORDS, "html", *PICTURES)
     format: Annotated[str | None, _format(formats)] = None
@@ -739,7 +739,7 @@ class PageOutput(ReportOutput):
 
 @dataclass(frozen=True)
 class EvaluationOutput(OutputOptions):
-    """Where records go, or a page of them."""
+    """The target of records, or of a page of them."""
 
     formats = (*RECORDS, "html")
     format: Annotated[str | None, _format(formats)] = None
@@ -747,7 +747,7 @@ class EvaluationOutput(OutputOptions):
 
 @dataclass(frozen=True)
 class CalculationOutput(OutputOptions):
-    """Where a calculation goes."""
+    """The target of a calculation."""
 
     formats = ("txt", "json", "html", "npz")
     format: Annotated[str | None, _format(formats, note=" (every number, in full)")] = None
@@ -755,7 +755,7 @@ class CalculationOutput(OutputOptions):
 
 @dataclass(frozen=True)
 class ObjectOutput(OutputOptions):
-    """Where one object goes."""
+    """The target of one object."""
 
     formats = ("txt", "json")
     format: Annotated[str | None, _format(formats)] = None

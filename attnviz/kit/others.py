@@ -1,4 +1,4 @@
-"""Other texts: activations of a run that come from them, as means or one text at a time."""
+"""Other texts as sources of a run's activations, as means or one text at a time."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,7 +33,7 @@ MeanFrom: TypeAlias = Annotated[
     heads_option(
         "--mean-from",
         metavar="FILE",
-        help="With --with mean, take the mean over all positions of these texts: one a line, or "
+        help="With --with mean, take the mean over all positions of these texts: one per line, or "
         "JSON lines with text.",
     ),
 ]
@@ -56,8 +56,8 @@ Vectors: TypeAlias = Mapping[Site, FloatArray]
 class OtherTexts:
     """Texts that activations are taken from.
 
-    `name`: of the file that they are read from. `lines`: the number of each in it. `_found`: what
-    was made of them for a model already, kept while the texts are.
+    `name`: of the file that they are read from. `lines`: the number of each in it. `_found`: the
+    results for each model so far, kept as long as the texts.
     """
 
     texts: Sequence[str]
@@ -133,7 +133,7 @@ class OtherTexts:
         """The means, for a run of this text.
 
         Raises:
-            InputError: they are of positions, and the text has more or fewer.
+            InputError: they are by position, and the text has another number of positions.
         """
         means = self.means(prepared.model, prepared.options, sites, by)
         length, n = len(next(iter(means.values()))), len(prepared.ids)
@@ -146,7 +146,7 @@ class OtherTexts:
         return means
 
     def long_enough(self, prepared: Prepared) -> list[list[int]]:
-        """The tokens of other texts of at least as many, as far as this text's.
+        """The tokens of other texts that are at least as long, cut to the length of this text.
 
         Raises:
             InputError: there is none.
@@ -163,19 +163,19 @@ class OtherTexts:
         return others
 
     def drawn(self, prepared: Prepared, draws: int, seed: int) -> list[SourceRun]:
-        """Other texts that are long enough, drawn without replacement, up to these."""
+        """Draw up to `draws` other texts that are long enough, without replacement."""
         own, others = prepared.ids, self.long_enough(prepared)
         chosen = np.random.default_rng([seed, *own]).permutation(len(others))[:draws]
         return [SourceRun(others[i], range(len(own))) for i in chosen.tolist()]
 
 
 def other_texts(given: Any) -> OtherTexts | None:
-    """The texts of a file, one a line, or those that are given; None: none.
+    """The texts of a file, one per line, or those that are given; None without any.
 
     A file whose first line is an object of JSON has one on each line, with a `text`.
 
     Raises:
-        InputError: the file has none, or a line is no text.
+        InputError: the file has none, or a line is not a text.
     """
     if given is None or isinstance(given, OtherTexts):
         return given

@@ -36,13 +36,13 @@ class Panels:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """That letters become too small for a journal."""
+        """A note if letters become too small for a journal."""
         figure = self.figure()
         with drawn_for(self._page):
             return page_notes(figure)
 
     def figure(self) -> "Figure":
-        """The figure, as large as it was drawn; `save` makes it as wide as was asked for."""
+        """The figure, as large as it was drawn; `save` scales it to the wanted width."""
         from attnviz.draw.picture.canvas import drawing, fit, new_figure
 
         with drawn_for(self._page), drawing():
@@ -54,7 +54,7 @@ class Panels:
         return figure
 
     def save(self, path: str | Path) -> None:
-        """Write it to a file: png, svg or pdf, with how each panel was made.
+        """Write it to a file: png, svg or pdf, with the making of each panel.
 
         Raises:
             UsageError: another suffix.
@@ -71,24 +71,24 @@ class Panels:
 
 
 def panels(results: Sequence[Any], *, width: float = 17.8, across: int | None = None) -> Panels:
-    """Pictures for a paper: panels a, b, c of one figure, without what stands above each.
+    """Pictures for a paper: panels a, b, c of one figure, without the titles of each.
 
     >>> attnviz.panels([attnviz.ablate("a fluffy blue creature")], width=8.5).save("figure.pdf")
 
     Args:
-        results: what the functions return that draws a picture: `Result`, `Shown`.
+        results: results of functions that have a picture: `Result`, `Shown`.
         width: of the file, in cm; a column of a journal is about 8.5, its page 17.8.
-        across: how many panels stand in a row; None: two, or three where they fill it.
+        across: the number of panels in a row; None for two, or three if they fill it.
 
     Raises:
         UsageError: a result has no picture, or there are none or more than 26.
     """
     if not isinstance(results, Sequence):
-        raise UsageError("the results are no list", "give [result, …]")
+        raise UsageError("the results are not a list", "give [result, …]")
     if across is None:
         across = 3 if len(results) % 3 == 0 else 2
     if not 0 < len(results) <= MOST:
-        raise UsageError(f"{len(results)} pictures are no figure", f"give 1 to {MOST}")
+        raise UsageError(f"a figure cannot have {len(results)} pictures", f"give 1 to {MOST}")
     for each in results:
         if not (hasattr(each, "figure") and hasattr(each, "made")):
             raise UsageError(f"{type(each).__name__} has no picture", "give results")

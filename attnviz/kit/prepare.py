@@ -1,4 +1,4 @@
-"""Text to capture. Read this first: it sets the order of everything.
+"""From text to capture. Read this first: it sets the order of everything.
 
     load ─► encode ─► fit the context ─► run with hooks ─► capture (─► choose ─► exhibit: showing)
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from attnviz.records.trace import HeadTrace, Verified
 
 
-# What may be asked of a run: how a text becomes tokens, and which heads are meant.
+# The options of a run: the conversion of a text to tokens, and the heads.
 
 Truncation: TypeAlias = Literal["left", "right"]
 
@@ -55,11 +55,11 @@ class TextOptions:
     """How a text becomes tokens.
 
     Attributes:
-        bos: whether a beginning token stands in front; None means as the model was trained.
+        bos: whether a beginning token is added; None means as the model was trained.
         special: whether `<|endoftext|>` in the text is read as the special token.
         truncate: the side from which a text that is too long is cut.
-        target: what an encoder-decoder is to have written.
-        max_memory: how many bytes may be used; None means a share of what is free.
+        target: the assumed output of an encoder-decoder.
+        max_memory: the most bytes to use; None means a share of the free memory.
         text_pair: the second text of a pair.
         given: what the model reads beside the text, or in its place.
         matched: whether a text and what is given may be compared, by a model that reads each alone.
@@ -87,13 +87,13 @@ class TextOptions:
         return tuple(each for each in self.given if isinstance(each, RawImage))
 
     def whole(self, text: str) -> str:
-        """The text whose slices the tokens are: that of a pair is both, one below the other."""
+        """The text whose slices the tokens are; for a pair both texts, one below the other."""
         return text if self.text_pair is None else f"{text}\n{self.text_pair}"
 
 
 @dataclass(frozen=True)
 class HeadOptions:
-    """Which heads: those of `layers` and `heads` as a user names them, `everything`, or a default.
+    """A choice of heads: `layers` and `heads` as a user names them, `everything`, or a default.
 
     `layers`: a list such as `1`, `0-3` or `all`; `heads`: the same, or full names such as `L1H2`.
     """
@@ -107,10 +107,10 @@ class HeadOptions:
         return self.layers is not None or self.heads is not None
 
 
-# A text to the tokens that a model reads, cut where they are more than it takes.
+# The conversion of a text to the tokens that a model reads, cut if they are too many.
 
 ALWAYS_ENCODED = 1 << 20
-"""Characters up to which a text is always encoded, so that a message can give its tokens."""
+"""Texts of up to this many characters are encoded, so that a message can give their tokens."""
 
 
 def encode(
@@ -118,7 +118,7 @@ def encode(
 ) -> tuple[Token, ...]:
     """All tokens of a text, be they more than it takes; `beside`: as `check_no_medium` has it."""
     if not tokenizer.vocab_size:
-        raise UsageError("this model reads images alone, and no text", "use a model of text")
+        raise UsageError("this model reads only images", "use a model of text")
     if isinstance(text, TextOfIds):
         idle = {
             "bos": options.bos,
@@ -126,7 +126,7 @@ def encode(
             "special": options.special or None,
         }
         for name in (name for name, value in idle.items() if value is not None):
-            raise IdleOption("token ids are read as they are", f"leave {option(name)} out")
+            raise IdleOption(f"{option(name)} has no effect on token ids", "leave it out")
         return text.tokens
     pair, whole = options.text_pair, options.whole(text)
     for each in (text, *(() if pair is None else (pair,))):
@@ -152,8 +152,8 @@ def encode(
 def as_read(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tuple[str, TextOptions]:
     """A text, and whether special tokens that it spells are read as such, as for every command.
 
-    They are where that was asked for, and where it has the mask of a model that fills masks; in the
-    place of another model's mask stands its own.
+    They are if that was asked for, or if it has the mask of a model that fills masks; another
+    model's mask is replaced by its own.
     """
     if isinstance(text, TextOfIds):
         return text, options
@@ -168,7 +168,7 @@ def as_read(tokenizer: "TextTokenizer", text: str, options: TextOptions) -> tupl
 def notes_on(
     tokenizer: "TextTokenizer", text: str, tokens: Sequence[Token], options: TextOptions
 ) -> tuple[str, ...]:
-    """How the special tokens that a text spells were read, and whether one of them parts it."""
+    """Notes on the special tokens that a text spells, and whether one separates it into a pair."""
     names = sorted(tokenizer.spelled(text), key=text.index)
     if not names:
         return ()
@@ -187,13 +187,13 @@ def notes_on(
 def fit(
     tokens: tuple[Token, ...], context: int, side: Truncation | None
 ) -> tuple[tuple[Token, ...], tuple[int, int]]:
-    """Cut to the context, on the side asked for; special tokens at the ends stay.
+    """Cut tokens to the context, on the side asked for; special tokens at the ends stay.
 
-    Of a pair the longer text is cut, down to the other, and then both (the library's
+    In a pair the longer text is cut, down to the other, and then both (the library's
     `longest_first`).
 
     Returns:
-        the tokens, and how many were left out before and after them.
+        the tokens, and the numbers left out before and after them.
     """
     more = len(tokens) - context
     if more <= 0:
@@ -223,7 +223,7 @@ def fit(
 
 
 def load_model(source: Source) -> "LoadedModel":
-    """Load the model; the one place where torch comes in."""
+    """Load the model; the one place that imports torch."""
     from attnviz.models.catalog import load
 
     return load(source)
@@ -231,13 +231,13 @@ def load_model(source: Source) -> "LoadedModel":
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A text that fits its model: the tokens that it reads, and those that it is to write."""
+    """A text that fits its model: the tokens that it reads, and those that it is given to write."""
 
     model: "LoadedModel"
     source: tuple[Token, ...]
     target: tuple[Token, ...]
     empty: Capture
-    """The capture to be, without any pattern."""
+    """The capture of the run, without any pattern."""
     budget: "Budget"
     options: TextOptions
 
@@ -247,7 +247,7 @@ class Prepared:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many (queries, keys) there are."""
+        """The numbers of queries and of keys."""
         return self.budget.shape
 
     def run(
@@ -259,7 +259,7 @@ class Prepared:
         scores: bool = False,
         contributions: bool = False,
     ) -> None:
-        """Run the model; of these heads hand the query rows that are wanted to the consumer."""
+        """Run the model, and pass the wanted query rows of these heads to the consumer."""
         if contributions:
             self.model.check_contributions()
         wanted = Wanted(by_layer(heads), queries, scores, contributions)
@@ -275,17 +275,17 @@ class Prepared:
         scores: bool = False,
         contributions: bool = False,
     ) -> Capture:
-        """The whole patterns of these heads; of other than these queries, rows of zeros.
+        """Capture the whole patterns of these heads; rows of other queries are 0.
 
-        `scores`: in their place, what they are made of; `contributions`: the share of what the
-        heads write that each key adds.
+        `scores`: the scores in their place; `contributions`: each key's share of the heads'
+        outputs.
         """
         rows = self.shape[0] if queries is None else len(queries)
         self.budget.check_patterns(heads, 4 * len(heads) * rows * self.shape[1])
         plain = queries is None and not scores and not contributions
         if plain and self.empty.timed and self.empty.kind == "cross" and self.target[-1].special:
             return self._read_to_end(heads)
-        keep = KeepEverything(self.shape)  # memory is taken only by rows that are written
+        keep = KeepEverything(self.shape)  # only rows that are written take memory
         self.run(heads, keep, queries, scores=scores, contributions=contributions)
         blank = self.blank(scores=scores, contributions=contributions)
         return replace(blank, layers=keep.layers())
@@ -304,19 +304,19 @@ class Prepared:
         return replace(self.empty, layers=layers, extras={**self.empty.extras, END_READ: end})
 
     def trace(self, head: Head, query: int) -> "HeadTrace":
-        """All that one head computes, and what becomes of it at one query."""
+        """Trace all that one head computes, and the rest of the calculation at one query."""
         target = [token.id for token in self.target]
         return self.model.trace(self.empty, self.ids, head, query, target)
 
     def blank(self, *, scores: bool, contributions: bool = False) -> Capture:
-        """The capture to be, without any pattern; or of scores or contributions."""
+        """The capture of the run, without any pattern; or of scores or contributions."""
         what = (Scores(),) if scores else (Contributions(),) if contributions else ()
         return replace(self.empty, transforms=(*self.empty.transforms, *what))
 
     def with_gates(self) -> "Prepared":
-        """The same text; beside its patterns will stand what gates behind the softmax let through.
+        """The same text, with the share that gates after the softmax let through in the extras.
 
-        It takes a run where the model has gates.
+        It takes a run if the model has gates.
         """
         gates = self.model.gates(self.ids)
         if gates is None:
@@ -325,19 +325,19 @@ class Prepared:
         return replace(self, empty=replace(self.empty, extras=extras))
 
     def with_norms(self, captured: Capture) -> Capture:
-        """A capture of this text, with how long the values of all keys are beside it."""
+        """A capture of this text, with the lengths of all keys' values in the extras."""
         held = captured.extras.get(VALUE_NORMS)  # of the run that a head was chosen by
         norms = self.model.value_norms(self.ids) if held is None else held
         return replace(captured, extras={**captured.extras, VALUE_NORMS: norms})
 
     def with_lengths(self, captured: Capture) -> Capture:
-        """`with_norms`, or the capture itself where the model's values cannot be read."""
+        """`with_norms`, or the capture itself if the model's values cannot be read."""
         if VALUE_NORMS in captured.extras or (lengths := self.value_lengths()) is None:
             return captured
         return replace(captured, extras={**captured.extras, VALUE_NORMS: lengths})
 
     def value_lengths(self) -> FloatArray | None:
-        """‖v·W_O‖ of each key, as `VALUE_NORMS` holds it; None where no values can be read."""
+        """The length ‖v·W_O‖ of each key, as in `VALUE_NORMS`; None if no values can be read."""
         if self.empty.one_sequence and self.model.can("value_norms"):
             with suppress(ModelError, UsageError):
                 return self.model.value_norms(self.ids)
@@ -345,7 +345,7 @@ class Prepared:
 
 
 def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
-    """Make a text fit for a model, or the name of a file for one that reads no text."""
+    """Prepare a text for a model, or the name of a file for one that does not read text."""
     model = side_of(model, text, options)
     if model.reads != "text" and not (model.matches and text and "image" in options.media):
         text, options = _without_text(model, text, options)
@@ -369,13 +369,13 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
 
 
 def side_of(model: "LoadedModel", text: str, options: TextOptions) -> "LoadedModel":
-    """The model, or its side that reads an image alone where one is given."""
+    """The model, or its side that reads only an image if one is given."""
     if model.sight is None:
         return model
     seen = "image" in options.media
     if seen and text and options.matched and not model.sight.matches:
         raise UsageError(
-            f"what patches add to a text is told of CLIP, and {model.identity.name} pools its "
+            f"additions of patches are defined only for CLIP, and {model.identity.name} pools its "
             "patches in another way",
             "give a text or an image, each by itself",
         )
@@ -419,7 +419,7 @@ def _without_text(model: "LoadedModel", text: str, options: TextOptions) -> tupl
 def check_uncut(options: TextOptions) -> None:
     """Refuse to cut what is no text, or has something beside it."""
     if options.truncate is not None:
-        raise IdleOption(f"{option('truncate')} cuts a text, and no image or sound", "leave it out")
+        raise IdleOption(f"{option('truncate')} cannot cut an image or a sound", "leave it out")
 
 
 def _prepared_with_given(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
@@ -431,7 +431,7 @@ def _prepared_with_given(model: "LoadedModel", text: str, options: TextOptions) 
     if options.target is not None and not listens:
         raise UsageError(
             f"{option('target')} is the output of an encoder-decoder, and {model.identity.name} "
-            "is none",
+            "is not one",
             "leave it out",
         )
     if model.reads == "text" and not listens:
@@ -451,7 +451,7 @@ def _prepared_with_given(model: "LoadedModel", text: str, options: TextOptions) 
 def prepare_tokens(
     model: "LoadedModel", tokens: tuple[Token, ...], options: TextOptions
 ) -> Prepared:
-    """Make tokens that no text spells fit for a model that has one sequence."""
+    """Prepare tokens that no text spells for a model with one sequence."""
     return _prepared(model, "", tokens, "", (), options)
 
 
@@ -502,9 +502,9 @@ def empty_capture(
 def verify(
     model: "LoadedModel", source: Source | None, text: str, options: TextOptions
 ) -> "Verified":
-    """How exact the capture of a text is.
+    """Verify the exactness of a text's capture.
 
-    `source`: where the model came from; None: it was in memory.
+    `source`: the source of the model, or None if it was in memory.
     """
     from attnviz.models.verifying import verify as verified
 
@@ -512,7 +512,7 @@ def verify(
     model = prepared.model  # perhaps a view that reads what is given
     whole = prepared.budget.patterns(every_head(model.identity.heads_per_layer))
 
-    # theirs, ours, and what they are made from; in float64 all of it once more
+    # theirs, ours, and their inputs; in float64 all of it once more
     def check(more: int) -> None:
         instead = f"shorten the text, or leave {option('verify')} out"
         prepared.budget.check(3 * whole + more, instead)
@@ -524,7 +524,7 @@ def verify(
 
 
 def frozen(prepared: Prepared) -> "FrozenRun":
-    """The run of a text, held fixed."""
+    """Run a text, and hold the run fixed."""
     model, (n, _) = prepared.model, prepared.shape
     model.require("freeze")
     from attnviz.models.frozen.layer import ROWS_AT_ONCE
@@ -538,7 +538,7 @@ def frozen(prepared: Prepared) -> "FrozenRun":
 
 
 def loss_of(model: "LoadedModel", tokens: Sequence[Token]) -> TextLoss | None:
-    """How well the built-in model predicts a text, if its card says what that means."""
+    """The built-in model's loss on a text, if its card has a limit for it."""
     limit = model.card.loss_limit
     if limit is None or model.identity.name != BUILTIN:
         return None
@@ -563,13 +563,13 @@ def text_loss(model: "LoadedModel", tokens: Sequence[Token], limit: float) -> Te
     return TextLoss(nats, predicted[-1].end - predicted[0].start, limit)
 
 
-# An encoder-decoder's second text: what it writes, and the rows and columns that it makes.
+# An encoder-decoder's second text: its output, and the rows and columns of that.
 
 
 def target_of(
     model: "LoadedModel", source: Sequence[Token], text: str | None
 ) -> tuple[str, tuple[Token, ...]]:
-    """The text that an encoder-decoder writes, or is given, with its tokens; else nothing."""
+    """The text that an encoder-decoder writes, or is given, with its tokens; else empty."""
     if model.kind in ("self", "encoder"):
         if text is not None:
             raise UsageError(
@@ -613,13 +613,13 @@ def rows_and_columns(
 def unknown_words(
     model: "LoadedModel", text: str, source: Sequence[Token], written: str
 ) -> tuple[str, ...]:
-    """The words that the model was never trained on, of that part of the text that it reads."""
+    """The words in the part of the text that the model reads on which it was never trained."""
     inner = [token for token in source if not token.special]
     read = text[inner[0].start : inner[-1].end] if inner else ""
     return model.unknown_words(read, written)
 
 
-# The memory of a run: what it takes, what there is, and what would fit instead.
+# The memory of a run: its need, the free memory, and alternatives that fit.
 
 SMALL = 64 << 20
 """Bytes of patterns that are always kept in full."""
@@ -631,8 +631,8 @@ LINK_BYTES, PICTURE_BYTES = 40, 2 << 20
 class Budget:
     """The memory for one run of a model over `shape` (queries, keys).
 
-    `max_memory` is the user's limit in bytes, the model included; None means a share of what
-    is free.
+    `max_memory` is the user's limit in bytes, the model included; None means a share of the
+    free memory.
     """
 
     model: "LoadedModel"
@@ -649,7 +649,7 @@ class Budget:
         return size <= SMALL and self._working + size <= self._room
 
     def check_patterns(self, heads: Sequence[Head], kept: int) -> None:
-        """Check, before a run over these heads, that it fits with what it keeps, in bytes."""
+        """Check, before a run over these heads, that it fits with the bytes that it keeps."""
         n_queries, _ = self.shape
         smaller = (
             (option("heads", heads[0]), self.patterns(heads[:1])),
@@ -663,12 +663,12 @@ class Budget:
         self.check(kept, f"try {' or '.join(fitting)}" if fitting else "shorten the text")
 
     def check(self, kept: int, instead: str) -> None:
-        """Check, before a run, that there is room for these bytes beside what it works with."""
+        """Check, before a run, that there is room for these bytes and its working memory."""
         check_room(self._working + kept, self._room, "this", instead)
 
     @property
     def _working(self) -> int:
-        """Bytes of a run beside what is kept; with the model, where the user set a limit."""
+        """Working bytes of a run; with the model, if the user set a limit."""
         run = self.model.working_bytes(*self.shape)
         return run if self.max_memory is None else run + model_bytes(self.model.identity)
 

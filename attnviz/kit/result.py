@@ -1,4 +1,4 @@
-"""A result: a record, and the forms in which it goes out."""
+"""A result: a record, and its forms of output."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ Numbers: TypeAlias = NDArray[np.float32] | NDArray[np.float64]
 
 
 def calculation_json(facts: Mapping[str, object], arrays: Mapping[str, Numbers]) -> Iterator[str]:
-    """The facts as fields, then `arrays`: nested lists by name, −∞ as null."""
+    """Write the facts as fields, then `arrays`: nested lists by name, −∞ as null."""
     yield "{\n"
     for name, value in facts.items():
         yield f"{to_json(name)}: {to_json(value)},\n"
@@ -46,14 +46,14 @@ def calculation_json(facts: Mapping[str, object], arrays: Mapping[str, Numbers])
 
 
 def _nested(array: Numbers) -> object:
-    """Lists of lists with the shortest decimals that mean the same number."""
+    """The array as nested lists, with the shortest decimals that mean the same number."""
     if array.ndim > 1:
         return [_nested(row) for row in array]
     return [float(str(x)) if np.isfinite(x) else None for x in array]
 
 
 def calculation_npz(facts: Mapping[str, object], arrays: Mapping[str, Numbers]) -> Iterator[bytes]:
-    """The facts as JSON in the entry `meta`, then every array."""
+    """Write the facts as JSON in the entry `meta`, then every array."""
     meta: Entry = np.array(json.dumps(facts, allow_nan=False))
     yield from archive_chunks([(CAPTURE_META, meta), *arrays.items()])
 
@@ -65,27 +65,27 @@ Maker: TypeAlias = str | Callable[..., Any]
 
 @dataclass(frozen=True)
 class Form(Generic[T]):
-    """How what a command found goes out.
+    """The forms of output of a command's result.
 
     Attributes:
         command: the command that finds it.
-        fields: the fields of its rows; None: it has none.
-        each: what the rows are of, from the record, the most rows (None: all), and the number of
-            the input line (None: a mean over all).
-        about: what a record is of, in a few words.
+        fields: the fields of its rows; None without rows.
+        each: makes the items of rows from the record, the most rows (None: all), and the number
+            of the input line (None: a mean over all).
+        about: the subject of a record, in a few words.
         terminal: makes the renderables of (record, display).
         view: makes the view of (record, unicode=…), where terminal and picture read one.
         picture: draws (record, **look), if there is a picture that is not of a view.
         page: makes the page of (record), if there is one.
         whole: the fields of the JSON object of a record that is more than its rows.
-        archive: the facts and the arrays of (record), where it has a matrix; without rows, they
-            are its JSON object, too.
+        archive: the facts and the arrays of (record), if it has a matrix; without rows, they are
+            its JSON object, too.
         top: how many parts the terminal names by default (0: it has more than one default); then
             `terminal` takes their number, too.
-        named: so does `picture`, which names as many.
-        mean: makes one record of those of several texts, where they have a mean.
-        about_mean: makes notes on it, where `mean` takes the numbers of the texts, too.
-        mean_form: the form of that mean, where it is another.
+        named: `picture` takes their number, too, and names that many.
+        mean: makes one record of those of several texts, if they have a mean.
+        about_mean: makes notes on it, if `mean` takes the numbers of the texts, too.
+        mean_form: the form of that mean, if it is another.
     """
 
     command: str
@@ -105,7 +105,7 @@ class Form(Generic[T]):
     about_mean: Maker = ""
 
     def part(self, name: str, refusal: str) -> Any:
-        """An attribute's value: the fields, or the function that makes the form in a medium."""
+        """An attribute's value: the fields, or the function that makes a form of output."""
         maker: Maker | Fields[Any] | None = getattr(self, name)
         if maker is None:
             hint = "use its rows" if self.fields else "write json or npz"
@@ -119,7 +119,7 @@ class Form(Generic[T]):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(Generic[T]):
-    """What a command found; made by `attnviz.heads` and its like.
+    """The result of a command, from `attnviz.heads` and similar functions.
 
     >>> found = attnviz.ablate("a fluffy blue creature", heads="L1H2")
     >>> found
@@ -129,14 +129,14 @@ class Result(Generic[T]):
     >>> found.save("ablation.csv")
 
     Attributes:
-        record: the frozen record of what was found; everything else is made of it.
-        captures: the runs that it is of, without patterns where it needs none.
-        models: those of a result of no text.
+        record: the frozen record of the findings, from which everything else is made.
+        captures: its runs, without patterns if it needs none.
+        models: those of a result without a text.
         asked: the options that were given.
 
-    `_top`: how many parts go out; None: all, as rows. `_line`: the number of the input line; None:
-    a mean over all. `_before`: the results whose rows stand before its own. `_made`: how it was
-    made, where that was read with it. `_noted`: notes on a mean.
+    `_top`: the number of parts to write, or None for all, as rows. `_line`: the number of the input
+    line, or None for a mean over all. `_before`: the results whose rows precede its own. `_made`:
+    its making, if that was read with it. `_noted`: notes on a mean.
     """
 
     _form: Form[T]
@@ -152,22 +152,22 @@ class Result(Generic[T]):
 
     @property
     def command(self) -> str:
-        """The command that finds it."""
+        """The name of its command."""
         return self._form.command
 
     @property
     def about(self) -> str:
-        """Its subject, in a few words."""
+        """The subject, in a few words."""
         return self._form.about(self.record)
 
     @property
     def made(self) -> Row:
-        """How it was made: models, texts, versions, seed and options, as JSON carries them."""
+        """The making of the result: models, texts, versions, seed and options, as in JSON."""
         return self._made or made_to_dict(self.captures, self.models, self.asked)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on the texts: that one was cut, or is unlike those of the training."""
+        """Notes on the texts, if one was cut, or is unlike those of the training."""
         of_models = (note for model in self.models for note in model_notes(model))
         return tuple(dict.fromkeys([*of_models, *notes_of(self.captures, self._noted)]))
 
@@ -194,11 +194,11 @@ class Result(Generic[T]):
         return [*before, *map(self._fields.row, records)]
 
     def to_columns(self) -> dict[str, ColumnArray]:
-        """The rows by column, as `pandas.DataFrame` and `polars.DataFrame` take them.
+        """The rows by column, for `pandas.DataFrame` and `polars.DataFrame`.
 
         Returns:
-            arrays (n_rows,) by name, in the types that `attnviz schema` gives them; a number that
-            is missing is NaN, a text that is missing is empty.
+            arrays (n_rows,) by name, in the types that `attnviz schema` gives them; a missing
+            number is NaN, a missing text is empty.
         """
         return self._fields.columns(self.rows)
 
@@ -240,7 +240,7 @@ class Result(Generic[T]):
     def pieces(
         self, format: str, display: Display | None = None, **look: Any
     ) -> "Iterable[RenderableType | str | bytes]":
-        """It in a format, piece by piece; txt as renderables."""
+        """The result in a format, piece by piece; txt as renderables."""
         if format == "npz" or (format == "json" and self._form.fields is None):
             facts, arrays = self._archive
             write = calculation_npz if format == "npz" else calculation_json
@@ -262,12 +262,12 @@ class Result(Generic[T]):
         """Write it to a file: rows, a picture, or the text that the terminal shows.
 
         Args:
-            path: its suffix decides: json, jsonl, csv, tsv, txt, png, svg or pdf; npz, where there
-                is a matrix; html, where there is a page.
+            path: its suffix decides: json, jsonl, csv, tsv, txt, png, svg or pdf; npz, if there is
+                a matrix; html, if there is a page.
             look: for a picture, as for `figure`.
 
         Raises:
-            UsageError: another suffix, or a picture that there is not.
+            UsageError: another suffix, or a result without a picture.
             OutputError: the file cannot be written.
         """
         form = choose_format(Path(path), None, False)
@@ -277,7 +277,7 @@ class Result(Generic[T]):
         write_bytes(Path(path), encoded(pieces))
 
     def after(self, texts: "Sequence[Result[Any]]") -> "Result[T]":
-        """The same with the rows and the runs of these texts before its own."""
+        """The result with the rows and the runs of these texts before its own."""
         captures = [captured for each in (*texts, self) for captured in each.captures]
         return replace(self, _before=texts, captures=captures)
 
@@ -292,7 +292,7 @@ class Result(Generic[T]):
 
 
 def of_texts(text: str | Sequence[str], each: Iterable[Result[Any]]) -> Result[Any]:
-    """The result of one text; of several their mean, after the results of each."""
+    """The result of one text; for several their mean, after the results of each."""
     results = [replace(own, _line=line) for line, own in enumerate(each, start=1)]
     return results[0] if isinstance(text, str) else mean_result(results)
 
@@ -329,7 +329,7 @@ class Calculation(Result[T]):
 
     @property
     def facts(self) -> Row:
-        """The facts beside the arrays, as they are written to JSON."""
+        """The facts about the arrays, as in JSON."""
         return self._archive[0]
 
     @property
@@ -338,11 +338,11 @@ class Calculation(Result[T]):
         return self._archive[1]
 
     def _repr_html_(self) -> str:
-        """The page for a notebook, in a frame that can reach nothing outside; else the steps."""
+        """The page for a notebook, in a sandboxed frame; else the steps."""
         from attnviz.draw.page import in_frame
 
         if self._form.page is not None:
-            with suppress(AttnvizError):  # no page can hold it
+            with suppress(AttnvizError):  # it is too large for a page
                 return in_frame("".join(self.pieces("html")))  # type: ignore[arg-type]
         return super()._repr_html_()
 

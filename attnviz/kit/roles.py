@@ -15,8 +15,8 @@ Roles: TypeAlias = Annotated[
     panel_option(
         "What is asked",
         "--roles",
-        help="Tell parts apart by the token that they are from, as that can be done for several "
-        "texts: by its position from the start, its word, or its part of the text (--segment).",
+        help="Distinguish parts by the token that they are from, in a way that several texts "
+        "share: by its position from the start, its word, or its part of the text (--segment).",
     ),
 ]
 
@@ -27,7 +27,7 @@ ONE_OF_ROLES = only(
 
 
 def roles_of(capture: Capture, alike: Alike | None, segments: Sequence[str]) -> tuple[str, ...]:
-    """The role of each token of a text (n); nothing where none is wanted.
+    """The role of each token of a text (n); empty if none is wanted.
 
     `segments`: named as for `inputs.prompts.named`; every other token is in `other`.
     """

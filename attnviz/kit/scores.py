@@ -48,16 +48,16 @@ if TYPE_CHECKING:
 
 
 Scored: TypeAlias = tuple[Capture, MeasureHeads | MeasurePatches]
-"""A run, without its patterns, and what was measured of it."""
+"""A run, without its patterns, and its scores."""
 
 
 @dataclass(frozen=True)
 class Probe:
     """The standard probe: random tokens, twice.
 
-    `length`: how many tokens, each another, are repeated; `samples`: how often they are drawn
-    anew, from `seed` on; `whole`: `previous`, `duplicate` and `induction` over whole
-    diagonals, as TransformerLens takes them, else over the rows of the second copy.
+    `length`: the number of different tokens that are repeated; `samples`: the number of draws,
+    from `seed` on; `whole`: `previous`, `duplicate` and `induction` over whole diagonals, as in
+    TransformerLens, else over the rows of the second copy.
     """
 
     length: int = 50
@@ -73,7 +73,7 @@ def score_text(
     heads: HeadOptions,
     transforms: Transforms = PLAIN,
 ) -> HeadReport:
-    """Score heads over texts, each of which counts alike, after transforms that keep heads apart.
+    """Score heads over texts of equal weight, after transforms that keep heads separate.
 
     A model that reads no text is run on each file that is given.
     """
@@ -112,7 +112,7 @@ def score_capture(
         )
     if captured.kind == "answer":
         raise UsageError(
-            "this capture holds only the rows of an answer, and the metrics need a whole text",
+            "the metrics need a whole text, but this capture holds only the rows of an answer",
             f"capture the text with attnviz show, or use generate {option('rows', 'head')}",
         )
     check_merge(captured, transforms)
@@ -121,7 +121,7 @@ def score_capture(
 
 
 def _score_maps(captured: Capture, transforms: Transforms) -> Scored:
-    """Score whole patterns, transformed; those whose rows do not sum to 1 are brought there."""
+    """Score whole patterns after transforms, with rows rescaled to sum to 1."""
     exhibit = exhibit_of(captured, Choice(captured.heads), transforms)
     empty = replace(exhibit.capture, layers=())
     _check_length(empty)
@@ -129,17 +129,17 @@ def _score_maps(captured: Capture, transforms: Transforms) -> Scored:
     lengths = None if merged else captured.extras.get(VALUE_NORMS)
     score = _measure_of(empty, exhibit.dropped, merged=merged, lengths=lengths)
     if isinstance(score, MeasureHeads) and (exhibit.dropped or transforms.weighted):
-        score.rests = None  # no key is left, or no share, that it could rest on
+        score.rests = None  # there are no keys, or no shares, to rest on
     for head_map in map(whole_map, exhibit.maps):
         assert head_map.layer is not None  # no transform joined any of them
         assert head_map.head is not None
         score.dropped = head_map.dropped
         weights = head_map.shares[list(exhibit.queries)]
-        if head_map.left is not None:  # what is left of a row is not made more than it is
+        if head_map.left is not None:  # the rest of a row is not scaled up
             little = head_map.left[list(exhibit.queries)] < LITTLE_LEFT
             weights[little & ~little.all()] = 0
         sums = weights.sum(axis=1)
-        # where a key was left out, a query may attend to nothing else
+        # if a key was left out, a query may attend to nothing else
         some = sums > 0 if exhibit.dropped and sums.any() else np.ones(len(sums), np.bool_)
         weights, queries = weights[some], np.array(exhibit.queries)[some]
         if transforms.weighted:
@@ -154,11 +154,12 @@ def score_probe(
     """Score heads on a random sequence, repeated."""
     if model.reads != "text":
         raise UsageError(
-            f"the probe is a text, and {model.identity.name} reads none", f"give an {model.reads}"
+            f"the probe is a text, which {model.identity.name} cannot read",
+            f"give an {model.reads}",
         )
     if model.kind not in ("self", "encoder"):
         raise UsageError(
-            "the probe repeats the input, and this attention is not within the input",
+            "the probe cannot measure attention between two texts",
             f"give {option('kind', 'encoder')}, or a text",
         )
     chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
@@ -171,7 +172,7 @@ def score_probe(
             if probe.whole
             else marks_of_tokens(ids, since=before + probe.length)
         )
-        # random tokens tell rests by their columns, without a second run for values
+        # with random tokens, columns suffice to find rests, without a second run for values
         rests = FindRests(prepared.shape, None, prepared.empty.causal, itself=True)
         score = MeasureHeads(marks, prepared.empty.causal, rests=rests)
         prepared.budget.check_patterns(chosen, 0)
@@ -185,7 +186,7 @@ def score_probe(
     rows += "whole diagonals" if probe.whole else "the second copy's rows"
     convention = f"{front}{drawn} from seed {probe.seed}; {rows}"
     report = replace(_report(samples), probe=convention, others=())
-    if probe == Probe() and not heads.named and options.bos is None:  # told beside those on a text
+    if probe == Probe() and not heads.named and options.bos is None:  # shown beside those on a text
         roles = {str(each.head): each.role.name for each in report.heads if each.role}
         cache.keep(model, PROBED, {"roles": roles})
     return report
@@ -194,12 +195,12 @@ def score_probe(
 def _repeated(
     model: "LoadedModel", probe: Probe, seed: int, options: TextOptions
 ) -> tuple[Prepared, int]:
-    """One sample of the probe, and how many tokens stand in front of it."""
+    """Draw one sample of the probe, with the number of tokens before it."""
     tokenizer = model.tokenizer
     ordinary = np.array(tokenizer.ordinary_ids())
     if probe.length > len(ordinary):
         raise UsageError(
-            f"the model knows only {len(ordinary)} tokens", f"give a smaller {option('length')}"
+            f"the model has only {len(ordinary)} tokens", f"give a smaller {option('length')}"
         )
     drawn = np.random.default_rng(seed).choice(ordinary, probe.length, replace=False)
     repeated = [Token(0, id_, tokenizer.label(id_), 0, 0) for id_ in drawn.tolist()] * 2
@@ -218,7 +219,7 @@ PROBED = "roles"
 
 
 def _roles_on_probe(model: "LoadedModel", report: HeadReport) -> dict[str, str]:
-    """The roles that these heads had on the probe, where they were kept."""
+    """The roles of these heads on the probe, if these were kept."""
     kept = cache.known(model, PROBED).get("roles")
     names, heads = {role.name for role in ROLES}, {str(each.head) for each in report.heads}
     known = kept.items() if isinstance(kept, dict) else ()
@@ -230,7 +231,7 @@ def narrow(
 ) -> HeadReport:
     """The first `top` heads of a role, sorted; the sinks stay those of all heads.
 
-    `sort`: by this metric or its column, the largest first; None: by layer and head.
+    `sort`: by this metric or its column, the largest first, or None for layer and head.
     """
     listed: Sequence[HeadMetrics] = report.heads
     columns = {score.short: name for name, score in report.scores.items()}
@@ -241,7 +242,7 @@ def narrow(
         )
     if role is not None and report.scores is IMAGE_METRICS:
         raise IdleOption(
-            f"{option('role', role)} is about a text, and heads on images have no roles",
+            f"{option('role', role)} needs a text, as heads on images have no roles",
             "leave it out",
         )
     if role is not None:
@@ -264,7 +265,7 @@ def _measure_of(
     merged: bool = False,
     lengths: FloatArray | None = None,
 ) -> MeasureHeads | MeasurePatches:
-    """What measures heads over a text, or within an image."""
+    """The consumer that measures heads over a text, or within an image."""
     if empty.image_alone:
         return MeasurePatches(empty.query_tokens, empty.images[0], dropped)
     shape = len(empty.query_tokens), len(empty.key_tokens)
@@ -273,7 +274,7 @@ def _measure_of(
 
 
 def check_merge(captured: Capture, transforms: Transforms) -> None:
-    """Check that tokens of an image alone are not to be merged to words."""
+    """Check that tokens of an image without text are not to be merged to words."""
     if captured.image_alone and transforms.merge is not None:
         raise IdleOption(
             f"{option(transforms.merge)} is about a text, and there is none", "leave it out"

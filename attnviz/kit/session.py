@@ -1,8 +1,8 @@
 """The session of a command: streams, consoles, configuration, notes and errors.
 
-The user's own defaults of options come from their file, and never from the folder that they work
-in. It is TOML. A key at its top is an option that several commands share, a table has the options
-of the command of its name, and an option is named as it is typed, without its dashes:
+The user's own defaults of options come from their file, and never from the current folder. It is
+TOML. A key at its top is an option that several commands share, a table has the options of the
+command of its name, and an option is named as it is typed, without its dashes:
 
     model = "gpt2"
 
@@ -49,24 +49,24 @@ if TYPE_CHECKING:
     from attnviz.models.catalog import Source
     from attnviz.models.loaded import LoadedModel
 
-# The file of a user: defaults of their own.
+# The file of a user's own defaults.
 
 VARIABLE = "ATTNVIZ_CONFIG"
-"""Names another file; /dev/null, or nothing, is none."""
+"""The variable that names another file; /dev/null, or an empty value, means none."""
 LARGEST = 1 << 16
 NOT_HERE = "file", "output", "no-color", "help", "help-all"
-"""Options without a default of the user's own: they are about one call, or have another name."""
+"""Options that the user's file cannot set: they belong to one call, or have another name."""
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """The settings of a user's file; `path` is None where no file is read."""
+    """The settings of a user's file; `path` is None if no file is read."""
 
     path: Path | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def defaults(self, name: str, options: Iterable[TyperOption]) -> dict[str, Any]:
-        """The default of each parameter of a command that the file sets, as typer takes it."""
+        """The defaults of a command's parameters that the file sets, in typer's form."""
         known = {key_of(each): each for each in options}
         own = self.values.get(name, {})
         for key in own:
@@ -83,7 +83,7 @@ class Configuration:
         return {key: both[key] for key in keys if key in both and key not in NOT_HERE}
 
     def check(self, commands: Iterable[str], shared: Iterable[str]) -> None:
-        """See that each key is a shared option, and each table a command."""
+        """Check that each key is a shared option, and each table a command."""
         for key, value in self.values.items():
             names = [*commands] if isinstance(value, dict) else [*shared]
             if key in names:
@@ -98,7 +98,7 @@ class Configuration:
             raise self._wrong(f"{key!r} is not {what}", hint)
 
     def _value(self, key: str, value: Any, option: TyperOption) -> Any:
-        """A value as typer takes a default: as it would be typed, or whether a flag is set."""
+        """A value in typer's form of a default: as it would be typed, or whether a flag is set."""
         if option.is_flag:
             if isinstance(value, bool):
                 return value
@@ -117,14 +117,14 @@ class Configuration:
 
     def _check_here(self, key: str) -> None:
         if key in NOT_HERE:
-            raise self._wrong(f"{key!r} has no default of your own", "give it where you need it")
+            raise self._wrong(f"{key!r} cannot have a default", "give it where you need it")
 
     def _wrong(self, wrong: str, hint: str) -> UsageError:
         return UsageError(f"{str(self.path)!r}: {wrong}", hint)
 
 
 def config_path(variables: Mapping[str, str]) -> Path | None:
-    """The file of a user with these environment variables, which need not be there."""
+    """The path of a user's file by these environment variables; it need not exist."""
     named = variables.get(VARIABLE)
     if named is not None:
         if named in ("", os.devnull):
@@ -143,7 +143,7 @@ def config_path(variables: Mapping[str, str]) -> Path | None:
 
 
 def read_configuration(variables: Mapping[str, str]) -> Configuration:
-    """The user's file; nothing is set where there is none."""
+    """Read the user's file; without one, nothing is set."""
     path = config_path(variables)
     if path is None:
         return Configuration()
@@ -151,7 +151,7 @@ def read_configuration(variables: Mapping[str, str]) -> Configuration:
     try:
         if not path.is_file():
             if path.exists() or VARIABLE in variables:
-                what = "is not a file" if path.exists() else "is not there"
+                what = "is not a file" if path.exists() else "does not exist"
                 raise UsageError(f"{str(path)!r} {what}", without)
             return Configuration(path)
         with path.open("rb") as stream:
@@ -173,7 +173,7 @@ def key_of(option: TyperOption) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value, roughly as the file has it."""
+    """A value, roughly as in the file."""
     return repr(value) if isinstance(value, str | int | float | list | dict) else str(value)
 
 
@@ -191,10 +191,9 @@ T = TypeVar("T")
 class Session:
     """One run of the program.
 
-    `debug` and `quiet` are set by their options; `status` is what the program ends
-    with where it comes to its end. `configuration` is what the user's file sets;
-    `misconfigured`, what is wrong with it, is raised when a command begins, so that help and
-    completion work beside it.
+    `debug` and `quiet` are set by their options; `status` is the exit status of a program without
+    errors. `configuration` holds the settings of the user's file; `misconfigured`, the fault in
+    it, is raised when a command begins, so that help and completion work in spite of it.
     """
 
     environment: Environment
@@ -208,14 +207,14 @@ class Session:
 
     context: typer.Context | None = None
     typed: str = ""
-    """The command line, as a shell takes it."""
+    """The command line, quoted for a shell."""
     _left_out: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.consoles = make_consoles(self.environment)
 
     def begin(self, context: typer.Context) -> None:
-        """Take over what a command was given."""
+        """Take over the options of a command."""
         self.context = context
         if self.misconfigured is not None:
             raise self.misconfigured
@@ -240,7 +239,7 @@ class Session:
     def given(self, *options: str | type[Any]) -> tuple[str, ...]:
         """The parameters that the user typed, among these names and the fields of these groups.
 
-        Configured values do not count: they are ignored where they mean nothing.
+        Configured values do not count: they are ignored if they have no effect.
         """
         names = [
             name
@@ -256,7 +255,7 @@ class Session:
         return self.context.find_root()
 
     def value(self, name: str) -> Any:
-        """The value of a parameter; None where the command has none of this name."""
+        """The value of a parameter; None if the command has none of this name."""
         return self.context.params.get(name) if self.context else None
 
     def configured(self, name: str) -> bool:
@@ -268,7 +267,7 @@ class Session:
         return bool(self.given(name)) or self.configured(name)
 
     def leave_out(self, name: str) -> None:
-        """Go on as if a parameter were not configured, as it means nothing here."""
+        """Continue as if a parameter were not configured, as it has no effect here."""
         self._left_out.add(name)
 
     def where_set(self, name: str | None) -> str:
@@ -309,18 +308,18 @@ class Session:
         return model
 
     def note(self, message: str) -> None:
-        """One line on stderr about something that a user may want to know."""
+        """Write a line on stderr about something that a user may want to know."""
         if not self.quiet:
             self._say(f"note: {spelled(message, as_flag)}")
 
     def logged(self, message: str) -> None:
-        """One line on stderr on how far a long run is; in a terminal it stands above the bar."""
+        """Write a line on stderr about the progress of a long run, above the bar in a terminal."""
         if not self.quiet:
             self._say(message)
 
     def wrote(self, path: Path) -> None:
-        """One line that names a file or a folder, for a person: a script sees the exit code."""
-        kept = path.is_file() or path.is_dir()  # by a device, nothing is
+        """Write a line that names a file or a folder, for a person; scripts read the exit code."""
+        kept = path.is_file() or path.is_dir()  # a device keeps nothing
         if kept and not self.quiet and self.environment.stderr.isatty():
             self._say(f"wrote {path}")
 
@@ -328,12 +327,12 @@ class Session:
     def bar(
         self, text: str, *, ends: bool = True, stays: bool = False, times: bool = True
     ) -> Iterator["Progress"]:
-        """A progress bar on stderr, where that is a terminal; `text` has the fields of its tasks.
+        """Show a progress bar on stderr, if that is a terminal; `text` has the fields of its tasks.
 
-        `ends`: how much there is to do is known. `stays`: the bar is still there at the end, also
-        where stderr is no terminal. `times`: what has passed and what is left stand behind it.
+        `ends`: the total is known. `stays`: the bar remains at the end, also if stderr is not a
+        terminal. `times`: the elapsed and the remaining time follow the bar.
         """
-        from rich import progress as rich  # takes a moment
+        from rich import progress as rich  # slow to import
 
         shown = stays or self.environment.stderr.isatty()
         with rich.Progress(
@@ -349,9 +348,9 @@ class Session:
 
     @contextmanager
     def counting(self, what: str) -> Iterator[Callable[[], None]]:
-        """A function to call for each item that is done.
+        """Yield a function to call for each finished item.
 
-        The count stands on stderr, unless results come on the same terminal meanwhile.
+        The count is on stderr, unless results arrive on the same terminal meanwhile.
         """
         if self.environment.stdout.isatty():
             yield lambda: None
@@ -361,7 +360,7 @@ class Session:
             yield lambda: bar.advance(task)
 
     def progress(self, items: Iterable[T], what: str) -> Iterator[T]:
-        """The same items, which are counted as they are done."""
+        """Yield the items, and count those that are done."""
         with self.counting(what) as count:
             for item in items:
                 yield item
@@ -369,7 +368,7 @@ class Session:
 
     @contextmanager
     def running(self, doing: str) -> Iterator[None]:
-        """Tell on stderr how many of the runs of a text are done."""
+        """Show the number of finished runs of a text on stderr."""
         from attnviz.kit.intervene import watched  # most commands run a text once
 
         with self.bar("{task.description}, {task.completed}/{task.total} runs") as bar:
@@ -382,11 +381,11 @@ class Session:
                 yield
 
     def complain(self, message: str) -> None:
-        """One line on stderr about something that went wrong."""
+        """Write a line on stderr about an error."""
         self._say(f"attnviz: {message}")
 
     def _say(self, message: str) -> None:
-        with suppress(OSError, ValueError):  # a stderr that is full or closed changes nothing else
+        with suppress(OSError, ValueError):  # a full or closed stderr must not stop the command
             message = re.sub(
                 r"(?<!\s)\\\\", r"\\", message
             )  # as it was typed, not as Python has it
@@ -408,7 +407,7 @@ def session_of(context: typer.Context) -> Session:
     return session
 
 
-# How the command line spells a parameter.
+# The spelling of a parameter on the command line.
 
 FLAGS = {"output": "-o", "format": "-f"}
 """The flags of parameters; those of a command are added as it is declared."""

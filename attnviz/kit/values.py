@@ -1,4 +1,4 @@
-"""What Python hands in: a model, texts, tokens and heads, read and checked.
+"""Arguments from Python: a model, texts, tokens and heads, read and checked.
 
 Options of one value are checked by their declarations, in `option.py`.
 """
@@ -43,7 +43,7 @@ a question: an object with a `question`, and perhaps `documents`."""
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Loaded:
-    """A model in memory, and where it was loaded from; None: it was in memory before."""
+    """A model in memory, and its source, or None if it was in memory before."""
 
     _loaded: "LoadedModel"
     _max_memory: int | None = None
@@ -51,7 +51,7 @@ class Loaded:
 
     @property
     def name(self) -> str:
-        """The name that it was loaded by."""
+        """The name by which it was loaded."""
         return self._loaded.identity.name
 
     @property
@@ -60,7 +60,7 @@ class Loaded:
         return self._now()._loaded.identity.fingerprint
 
     def _now(self: L) -> L:
-        """Itself; a model that was in memory may have been trained since it was loaded."""
+        """The model in its current state; one that was in memory may have been trained since."""
         if self._source is not None:
             return self
         from attnviz.models.weights import as_it_is_now  # torch
@@ -69,7 +69,7 @@ class Loaded:
 
     @property
     def heads_per_layer(self) -> tuple[int, ...]:
-        """How many heads each layer has."""
+        """The number of heads of each layer."""
         return self._loaded.identity.heads_per_layer
 
     @property
@@ -100,7 +100,7 @@ AnyModel: TypeAlias = str | PathLike[str] | Loaded
 def loaded(
     model: AnyModel, name: str = "model", *, causal: bool = False, implicit: bool = False
 ) -> Loaded:
-    """A model that is given by its name or as it is; `implicit`: also for implicit attention."""
+    """Load a model by its name, or take it as it is; `implicit`: also for implicit attention."""
     if isinstance(model, Loaded):
         if model._loaded.identity.implicit and not implicit:
             raise UsageError(
@@ -111,7 +111,7 @@ def loaded(
     if isinstance(model, str | PathLike):
         source = Source(fspath(model), quiet=True, causal=causal)
         return Loaded(run_load_model(source), None, source)
-    hint = "give a name, a folder, or what attnviz.load_model returns"
+    hint = "give a name, a folder, or a model from attnviz.load_model"
     if is_torch_module(model):
         hint = "give attnviz.load_model(model, tokenizer)"
     raise _of_type(name, model, hint)
@@ -125,25 +125,25 @@ def model_of(
     *,
     causal: bool = False,
 ) -> Loaded:
-    """The model as functions of Python take it."""
+    """The model of a call from Python."""
     source = g.source_of(session, which, run, kind, causal=causal)
     return Loaded(session.load(source), source.placement.max_memory, source)
 
 
 def placement_of(device: object, dtype: DType, max_memory: int | None) -> Placement:
-    """Where a model runs."""
+    """The device, precision and memory of a model's runs."""
     if max_memory is not None:
         check_number("max_memory", max_memory, 1, whole=True)
     return Placement(str(device), dtype, max_memory)
 
 
 def check_as_it_is(*, placement: Placement, others: Sequence[object], instead: str) -> None:
-    """Check that nothing is asked of a model in memory that it cannot change."""
+    """Check that no option is given that a model in memory cannot change."""
     if any(others) or placement != Placement(max_memory=placement.max_memory):
-        raise UsageError("a model in memory is taken as it is", f"give {instead} alone")
+        raise UsageError("these options cannot change a model in memory", f"give only {instead}")
 
 
-# Texts, and what goes with each.
+# Texts, and the options of each.
 
 
 def _listed(value: Any) -> list[Any]:
@@ -211,7 +211,7 @@ def asked_of_each(
     answer: str | Sequence[str] | None,
     versus: str | Sequence[str] | None,
 ) -> list[tuple[str, A]]:
-    """Each text, and what is asked of it, with the answer and the versus: one for all or for each.
+    """Yield each text and its options, with the answer and the versus: one for all or for each.
 
     `asked`: a record with an `answer` and a `versus`.
     """
@@ -227,7 +227,7 @@ def asked_of_each(
 def paired(
     options: TextOptions, pair: str | Sequence[str] | None, texts: Sequence[Any]
 ) -> list[TextOptions]:
-    """How each text becomes tokens, with its second text: one for all, or one for each."""
+    """The text options of each text, with its second text: one for all, or one for each."""
     return [replace(options, text_pair=each) for each in _words_of("text_pair", pair, len(texts))]
 
 
@@ -255,12 +255,12 @@ def _words_of(name: str, answer: str | Sequence[str] | None, texts: int) -> list
 
 
 def words(name: str, texts: str | Sequence[str] | None) -> tuple[str, ...]:
-    """One text or several that an option takes; None: none."""
+    """The texts of an option: one or several, or none for None."""
     return tuple(_several(name, texts, str, "give a str, or several"))
 
 
 def token_names(name: str, tokens: Names | None) -> tuple[str, ...]:
-    """The names of tokens that an option takes; None: of none."""
+    """The names of tokens that an option takes, or none for None."""
     kind, hint = str | Integral, "give tokens or positions"
     return tuple(map(str, _several(name, tokens, kind, hint)))
 
@@ -312,7 +312,7 @@ def transforms(
 
 
 def head_names(heads: HeadNames | None) -> str | None:
-    """The names of heads, or of layers, as the command line has them."""
+    """The names of heads, or of layers, as on the command line."""
     if heads is None or isinstance(heads, str):
         return heads
     several = heads if isinstance(heads, Sequence) and not _is_head(heads) else [heads]
@@ -320,7 +320,7 @@ def head_names(heads: HeadNames | None) -> str | None:
 
 
 def layer_names(name: str, layers: LayerNames | None) -> str | None:
-    """The names of layers, as the command line has them."""
+    """The names of layers, as on the command line."""
     if layers is None or isinstance(layers, str):
         return layers
     several = layers if isinstance(layers, list | tuple) else [layers]

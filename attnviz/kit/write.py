@@ -1,4 +1,4 @@
-"""How a result is written: its format, its rows, and its file, completely or not at all."""
+"""Writing a result: its format, its rows, and its file, completely or not at all."""
 
 import contextlib
 import errno
@@ -59,7 +59,7 @@ VIEWS: Mapping[str, str] = MappingProxyType(
         "image": "the image, under the attention to it",
     }
 )
-"""Each view, and what it shows."""
+"""Each view, and its content."""
 if TYPE_CHECKING:
     View: TypeAlias = str
 else:
@@ -124,7 +124,7 @@ def _known(dot: str = "") -> str:
 
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
-# The start of a cell that a spreadsheet takes for a formula (OWASP, "CSV Injection").
+# The start of a cell that a spreadsheet reads as a formula (OWASP, "CSV Injection").
 FORMULA = re.compile(r"[=+\-@\t\r]")
 
 
@@ -136,7 +136,7 @@ def record_chunks(
     header: bool = True,
     made: Mapping[str, object] | None = None,
 ) -> Iterator[str]:
-    """The rows (at least one, all with the same keys), one on each line.
+    """Write the rows (at least one, all with the same keys), one on each line.
 
     json is one object, with the schema, the command and how they were `made`. In csv and tsv None
     is an empty cell, and a list is joined by spaces.
@@ -166,16 +166,16 @@ def _cell(value: object, separator: str) -> str:
 
 
 def printable_cell(text: str, separator: str) -> str:
-    """The same as `cell`, escaped as in JSON where it cannot be printed."""
+    """A text as in `cell`, with unprintable characters escaped as in JSON."""
     return cell(text if text.isprintable() else to_json(text)[1:-1], separator)
 
 
 def cell(text: str, separator: str) -> str:
-    """A text as one cell: never a formula, quoted where it holds the separator or a quote.
+    """A text as one cell: never a formula, quoted if it holds the separator or a quote.
 
     A text that a spreadsheet would compute (`=1+1`) gets an apostrophe in front, which marks
-    it as text there. The name of a part of an image (`@r3c5`) stays as it is typed: it calls no
-    function, and names at most another cell.
+    it as text there. The name of a part of an image (`@r3c5`) is unchanged: it calls no function,
+    and names at most another cell.
     """
     guarded = f"'{text}" if FORMULA.match(text) and not LABEL.fullmatch(text) else text
     if separator in guarded or '"' in guarded or "\n" in guarded or "\r" in guarded:
@@ -197,14 +197,14 @@ ERRORS = {
     errno.EEXIST: ("{} is not a folder", ELSEWHERE),
     errno.EACCES: ("there is no permission to write {}", ELSEWHERE),
     errno.EPERM: ("there is no permission to write {}", ELSEWHERE),
-    errno.EROFS: ("{} lies on a disk that is read-only", ELSEWHERE),
+    errno.EROFS: ("{} is on a read-only disk", ELSEWHERE),
 }
 """The fault of a path and the remedy, for each error of a system."""
 LINKS_AT_MOST = 40  # as the Linux kernel
 
 
 def write_bytes(path: Path, data: bytes | Iterable[bytes]) -> None:
-    """Write bytes, or chunks as they come, to a file, which is then complete or untouched.
+    """Write bytes, or chunks as they arrive, to a file, which is then complete or untouched.
 
     The bytes go to a new file in the same folder, which takes the file's name when it is complete.
     If anything happens before (an error, Ctrl-C), the new file is gone and an old one stays as it
@@ -278,7 +278,7 @@ def check_target(path: Path) -> os.stat_result | None:
 
 
 def check_folder(path: Path) -> None:
-    """Check early that a folder is there, or can be made; touches nothing."""
+    """Check early that a folder exists, or can be made; touches nothing."""
     with as_output_error(path):
         nearest = path
         while not nearest.exists():
@@ -290,7 +290,7 @@ def check_folder(path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those that it lies in, where they are not there."""
+    """Make a folder, and its parents, if they do not exist."""
     with as_output_error(path):
         path.mkdir(parents=True, exist_ok=True)
 
@@ -327,7 +327,7 @@ def _is_device(path: Path, old: os.stat_result | None) -> bool:
 
 
 def fill(path: Path, sink: BinaryIO, chunks: Iterable[bytes]) -> None:
-    """Write the chunks; an error of the code that makes them passes as it is."""
+    """Write the chunks; errors of the code that makes them pass unchanged."""
     for chunk in chunks:
         rest = memoryview(chunk)
         with as_output_error(path):
@@ -337,7 +337,7 @@ def fill(path: Path, sink: BinaryIO, chunks: Iterable[bytes]) -> None:
 
 @contextlib.contextmanager
 def as_output_error(path: Path) -> Iterator[None]:
-    """Raise an OutputError in place of a system's error; a BrokenPipeError passes as it is."""
+    """Raise an OutputError in place of a system's error; a BrokenPipeError passes unchanged."""
     try:
         yield
     except BrokenPipeError:
@@ -353,7 +353,7 @@ def as_output_error(path: Path) -> Iterator[None]:
 
 
 def write_stream(stream: BinaryIO, chunks: Iterable[str | bytes]) -> None:
-    """Write chunks to a stream as they come, text as UTF-8, and flush at the end.
+    """Write chunks to a stream as they arrive, text as UTF-8, and flush at the end.
 
     A stream of lines calls this once for each line, so that every answer leaves at once.
     """
@@ -365,7 +365,7 @@ def write_stream(stream: BinaryIO, chunks: Iterable[str | bytes]) -> None:
 
 @contextlib.contextmanager
 def as_stdout_error() -> Iterator[None]:
-    """Raise an OutputError for an error of standard output; a BrokenPipeError passes as it is."""
+    """Raise an OutputError for an error of standard output; a BrokenPipeError passes unchanged."""
     try:
         yield
     except BrokenPipeError:

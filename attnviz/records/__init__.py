@@ -1,1 +1,1 @@
-"""What flows: tokens, captures, heads, traces, transforms and metrics, numpy only."""
+"""The records: tokens, captures, heads, traces, transforms and metrics; numpy only."""

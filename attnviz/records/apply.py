@@ -1,8 +1,8 @@
-"""A capture to an exhibit: its transforms, applied in one order, and the part that is shown.
+"""Make an exhibit of a capture: apply its transforms in a fixed order, and choose the part to show.
 
     weighted ─► merged ─► rolled out ─► keys dropped ─► reduced
 
-Each is recorded in the capture, so that nobody takes its result for a raw pattern.
+Each is recorded in the capture, so that its result is not taken for a raw pattern.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ def go_on() -> None:
 
 
 def each(items: Iterable[T], between: Between) -> Iterator[T]:
-    """The items, with a call before each."""
+    """Yield the items, with a call of `between` before each."""
     for item in items:
         between()
         yield item
@@ -61,7 +61,7 @@ NOTHING = 1e-6
 def without_keys(head_map: HeadMap, keys: Sequence[int]) -> HeadMap:
     """A map without keys (columns), its rows rescaled to sum to 1.
 
-    A row with little left is a share of what it was, and one with nothing left is empty.
+    A row with little left is not rescaled, and one with nothing left is empty.
     """
     weights = head_map.weights.astype(np.float32, copy=True)
     sums = weights.sum(axis=1)
@@ -74,12 +74,12 @@ def without_keys(head_map: HeadMap, keys: Sequence[int]) -> HeadMap:
 
 
 def _rescaled(head_map: HeadMap) -> HeadMap:
-    """A map whose rows hold the shares that were left of each, rescaled like `without_keys`."""
+    """A map of rows that lost keys, each rescaled by its share left, like `without_keys`."""
     head_map = replace(head_map, left=head_map.weights.sum(axis=1))
     return replace(head_map, weights=head_map.weights / head_map.scale[:, None])
 
 
-# Tokens merged to characters or words: the patterns between what a person reads.
+# Tokens merged to characters or words, which a person reads.
 #
 # Attention to a merged key is the sum over its pieces, attention from a merged query the
 # mean over its pieces, so that rows still sum to 1. Clark et al. 2019, "What Does BERT
@@ -89,8 +89,8 @@ def _rescaled(head_map: HeadMap) -> HeadMap:
 def merged(capture: Capture, unit: Unit, between: Between = go_on) -> Capture:
     """The same capture with the pieces of each character, word or other unit as one token.
 
-    A token that reaches over the end of a word joins what it touches. A character is what a reader
-    sees as one; in Chinese or Japanese each is a word.
+    A token that crosses the end of a word joins both words. A character is a grapheme cluster;
+    in Chinese or Japanese each is a word.
     """
     of_queries, of_keys = capture.texts
     queries, keys = groups_of(capture, unit)
@@ -135,7 +135,7 @@ def pooled(weights: FloatArray, queries: Sequence[range], keys: Sequence[range])
 def _of_merged(
     extras: Mapping[str, FloatArray], queries: Sequence[range], keys: Sequence[range]
 ) -> Mapping[str, FloatArray]:
-    """The extras of merged tokens: means over a query's pieces, a rest where a piece is one."""
+    """Merge the extras: means over a query's pieces; a key is a rest if one of its pieces is."""
     extras = {name: array for name, array in extras.items() if name != END_READ}
     if RESTS in extras:
         starts = [group.start for group in keys]
@@ -164,7 +164,7 @@ def reduce_maps(maps: Sequence[HeadMap], how: How, over: Over) -> tuple[HeadMap,
 
 
 def _reduced(group: Sequence[FloatArray], how: How) -> FloatArray:
-    """One matrix at a time, so that memory stays that of a single map."""
+    """Reduce one matrix at a time, so that memory holds only a single map more."""
     join = np.add if how == "mean" else np.maximum
     result = group[0].astype(np.float32, copy=True)
     for weights in group[1:]:
@@ -180,7 +180,7 @@ def _reduced(group: Sequence[FloatArray], how: How) -> FloatArray:
 
 
 def rollout(maps: Sequence[HeadMap], between: Between = go_on) -> Iterator[HeadMap]:
-    """From all heads (n, n) of the first layers on, in order: the rollout to each layer."""
+    """Yield the rollout to each layer, from the maps (n, n) of all heads, layer by layer."""
     through: NDArray[np.float64] | None = None
     for layer, heads in each(groupby(maps, key=lambda head_map: head_map.layer), between):
         weights = np.array([head_map.weights for head_map in heads], np.float64)  # (h, n, n)
@@ -189,7 +189,7 @@ def rollout(maps: Sequence[HeadMap], between: Between = go_on) -> Iterator[HeadM
         yield HeadMap(layer, None, "rollout", weights=through.astype(np.float32))
 
 
-# Norm-based attention: how much a key adds to a query, rather than its weight alone.
+# Norm-based attention: how much a key adds to a query, rather than only its weight.
 #
 # Kobayashi et al. 2020, "Attention is Not Only a Weight", arXiv 2004.10102: a head adds
 # A[i, j] · f(x_j) for each key, f(x) = (x·W_V + b_V)·W_O; the measure is the length of that vector.
@@ -197,7 +197,7 @@ def rollout(maps: Sequence[HeadMap], between: Between = go_on) -> Iterator[HeadM
 
 
 def weighted(capture: Capture) -> Capture:
-    """The same capture, which holds norms, with ‖A[i, j] · f(x_j)‖ in the place of A[i, j]."""
+    """A capture that holds norms, with ‖A[i, j] · f(x_j)‖ in place of A[i, j]."""
     norms = capture.extras.get(VALUE_NORMS)  # (layers, heads, n_keys)
     if norms is None:
         raise UsageError(
@@ -215,7 +215,7 @@ EVERYTHING = Filters()
 
 
 def check_signed(transforms: Transforms, captured: Capture) -> None:
-    """See that values with a sign are not taken for weights.
+    """Check that values with a sign are not taken for weights.
 
     Contributions add up, so that they may be summed over pieces of words, and averaged over heads.
 
@@ -257,9 +257,9 @@ def exhibit_of(
     one_query: bool = False,
     between: Between = go_on,
 ) -> Exhibit:
-    """Put the heads of a capture on show, whose whole patterns it has.
+    """Make the exhibit of a capture that holds whole patterns.
 
-    `one_query`: exactly one query is shown; the last word's where none is named. `between`: called
+    `one_query`: show exactly one query, by default the last word's. `between`: called
     between the layers, as each transform takes a while on a long text.
     """
     if transforms.scores and not captured.signed:
@@ -268,7 +268,7 @@ def exhibit_of(
         wrong = "a saved capture holds weights, not contributions"
         raise UsageError(wrong, "give the text again")
     check_signed(transforms, captured)
-    if transforms.drop_sink or transforms.weighted:  # norms tell no rests
+    if transforms.drop_sink or transforms.weighted:  # rests cannot be found from norms
         captured = with_rests(captured)
     captured = weighted(captured) if transforms.weighted else captured
     for unit in transforms.merged:
@@ -370,7 +370,7 @@ def _rolled_out(exhibit: Exhibit, layers: str | None, between: Between) -> tuple
 def _dropped_keys(tokens: Sequence[Token], transforms: Transforms) -> tuple[int, ...]:
     others = find_positions(tokens, transforms.drop_keys, "drop_keys")
     if len(others) == len(tokens):
-        raise UsageError(f"{option('drop_keys')} takes every key away", "leave at least one")
+        raise UsageError(f"{option('drop_keys')} leaves no key", "leave at least one")
     return tuple(sorted({*([0] if transforms.drop_sink else []), *others}))
 
 
@@ -397,7 +397,7 @@ def _positions(tokens: Sequence[Token], names: Sequence[str], parameter: str) ->
 
 
 def distances_of(captured: Capture, filters: Filters) -> tuple[int, ...]:
-    """The distances of links that are left out; between two texts there is none."""
+    """The distances of links that are left out; empty between two texts."""
     if filters.skip and captured.kind == "cross":
         raise UsageError(
             "between two texts, no token is the token itself or the previous one",

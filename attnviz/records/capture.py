@@ -17,7 +17,7 @@ from attnviz.records.places import HeardSound, SeenImage, lie_beside
 from attnviz.records.tokens import CallOptions, Segment, Token
 from attnviz.records.transforms import SIGNED, Transform, value_name
 
-# Blocks of query rows, as a model hands them over, and the consumers that every run has.
+# Blocks of query rows, and the consumers that every run has.
 
 FloatArray: TypeAlias = NDArray[np.float32]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -25,10 +25,10 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class PatternBlock:
-    """Some query rows of some heads of one layer, as a model hands them to its consumer.
+    """Query rows of heads of one layer, as a model passes them to its consumer.
 
     `weights` has the shape (len(heads), len(queries), n): the weights on the first n keys;
-    none of these queries sees a later one. The array may be used only during the call.
+    none of these queries attends to a later one. Use the array only during the call.
     """
 
     layer: int
@@ -45,16 +45,16 @@ class PatternBlock:
 
 
 Consumer: TypeAlias = Callable[[PatternBlock], None]
-"""Is given the wanted rows of each layer, some at a time, layers and rows in order."""
+"""A function that takes the wanted rows of each layer in blocks, layers and rows in order."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The rows that a model hands over: which heads of which layers, and which queries.
+    """The rows that a model passes on: the heads of each layer, and the queries.
 
     `heads`: layer to heads; a layer that is not named is not recorded. `queries`: positions
-    in rising order; None for all of them. `scores`: not the weights, but what they are made
-    of: q·k / √d_k, before mask and softmax. `contributions`: the shares of what the heads write.
+    in rising order; None for all. `scores`: q·k / √d_k, before mask and softmax, instead of the
+    weights. `contributions`: each key's share of what the heads write.
     """
 
     heads: Mapping[int, tuple[int, ...]]
@@ -64,7 +64,7 @@ class Wanted:
 
     @property
     def last_layer(self) -> int:
-        """The last layer that has to run; -1 where none is wanted."""
+        """The last layer that has to run, or -1 if no layer is wanted."""
         return max(self.heads, default=-1)
 
 
@@ -108,8 +108,8 @@ class KeepEverything:
 class Checked:
     """Passes blocks on to a consumer, after a check of each.
 
-    `empty` is the capture to be: whether queries see later keys, whether rows sum to 1, and
-    how many queries and keys there are.
+    `empty`: the capture without arrays, which says whether queries attend to later keys, whether
+    rows sum to 1, and how many queries and keys there are.
     """
 
     consume: Consumer
@@ -117,10 +117,10 @@ class Checked:
     _rows: dict[int, int] = field(default_factory=dict)
 
     def __call__(self, block: PatternBlock) -> None:
-        """Check the block, and pass it on.
+        """Check a block, and pass it on.
 
         Raises:
-            ModelError: the weights are not numbers, or no attention pattern over these tokens.
+            ModelError: the weights are not numbers, or not an attention pattern over these tokens.
         """
         self._rows[block.layer] = self._rows.get(block.layer, 0) + len(block.queries)
         if not np.isfinite(block.sums).all():
@@ -130,10 +130,10 @@ class Checked:
                 f"{option('dtype', 'float32')}",
             )
         n, keys = block.weights.shape[2], len(self.empty.key_tokens)
-        # causal blocks may end behind the last key that their queries see
+        # causal blocks may end after the last key of their queries
         if n != keys and not (self.empty.causal and int(block.queries[-1]) < n < keys):
             raise self._no_pattern(block.layer, "does not attend to each of the tokens")
-        if self.empty.signed:  # nothing more can be said of scores
+        if self.empty.signed:  # scores have no further properties to check
             self.consume(block)
             return
         tolerance = 1e-3 if self.empty.model.dtype == "float32" else 0.05
@@ -144,18 +144,18 @@ class Checked:
         self.consume(block)
 
     def finish(self, wanted: Wanted) -> None:
-        """See that every row that was wanted came, once."""
+        """Check that every wanted row arrived exactly once."""
         queries = len(self.empty.query_tokens) if wanted.queries is None else len(wanted.queries)
         silent = [layer for layer in sorted(wanted.heads) if layer not in self._rows]
         if len(silent) == len(wanted.heads):
             raise ModelError(
-                f"attnviz finds no attention in {self.empty.model.architecture} that it could "
-                "show: it has none, or computes it in a way of its own",
+                f"attnviz cannot find attention in {self.empty.model.architecture}: it has none, "
+                "or computes it in a way that attnviz does not know",
                 "use another model",
             )
         if silent:
             raise ModelError(
-                f"layer {silent[0]} of this model has no attention that could be shown",
+                f"layer {silent[0]} of this model has no attention that attnviz can show",
                 f"choose others with {option('layers')}",
             )
         for layer, rows in self._rows.items():
@@ -164,8 +164,8 @@ class Checked:
 
     def _no_pattern(self, layer: int, why: str) -> ModelError:
         return ModelError(
-            f"layer {layer} of {self.empty.model.architecture} {why}: this is no attention "
-            "pattern that attnviz could show",
+            f"layer {layer} of {self.empty.model.architecture} {why}: this is not an "
+            "attention pattern that attnviz can show",
             "use another model",
         )
 
@@ -177,41 +177,41 @@ def _looks_ahead(block: PatternBlock) -> bool:
 
 
 Kind: TypeAlias = Literal["self", "cross", "encoder", "decoder", "answer"]
-"""Whose attention: a text's to itself; of an encoder-decoder's three one; or that of an answer's
+"""The kind of attention: within a text; one of an encoder-decoder's three; or from an answer's
 tokens, each in the row of the position that predicted it, to the prompt and the answer so far."""
 PairKind: TypeAlias = Literal["cross", "encoder", "decoder"]
-"""Which attention of an encoder-decoder."""
+"""One of the attentions of an encoder-decoder."""
 ShownKind: TypeAlias = Literal["cross", "encoder", "decoder", "implicit"]
-"""Which attention of a model that has several: of an encoder-decoder, or of Mamba-2 layers."""
+"""One of the attentions of a model with several: an encoder-decoder, or with Mamba-2 layers."""
 
 VALUE_NORMS = "value_norms"
-"""The extra that holds ‖v·W_O‖, (layers, heads, n_keys), NaN where there is no such head."""
+"""The extra that holds ‖v·W_O‖, (layers, heads, n_keys), NaN without such a head."""
 RESTS = "rests"
-"""The extra that is 1 where a key is a rest of a head (`records/rests.py`), else 0: (layers, heads,
-n_keys), NaN where there is no such head."""
+"""The extra that is 1 if a key is a rest of a head (`records/rests.py`), else 0: (layers, heads,
+n_keys), NaN without such a head."""
 GATES = "gates"
-"""The extra that holds what a gate behind the softmax lets through, (2, layers, heads, n_queries):
-its mean, and the share that passes of the length of what the head writes; NaN where it is none."""
+"""The extra that holds the share that a gate after the softmax lets through: (2, layers, heads,
+n_queries), the gate's mean, and the share of the length of the head's output; NaN without one."""
 END_READ = "end_read"
-"""The extra that holds the weights with which the end of a sound's text is read, a row behind all
-that predict it: (layers, heads, n_keys), NaN where there is no such head."""
+"""The extra that holds the attention at the end of a sound's transcript, a row after all that
+predict the text: (layers, heads, n_keys), NaN without such a head."""
 
 MadeBy: TypeAlias = Literal["native", "transformers", "array", "none"]
-"""The code that ran a model; "array" where another program computed the weights, "none" where no
-model was run, as for its tokens."""
+"""The code that ran a model; "array" for weights from another program, "none" if no model was run,
+as for its tokens."""
 
 
 @dataclass(frozen=True)
 class ModelIdentity:
-    """Which model made a capture, and how it was run.
+    """The model that made a capture, and how it was run.
 
-    `fingerprint`: of the weights, by fixed samples of every tensor; behind a `-` that of all their
-    bytes, where they were verified. None where another program made the capture, or no model was
-    run: then `dtype` is "none", too. `parameters` is 0 where nobody counted them. `own_code`: its
-    folder names code of its own, which was not run. `differs`: why its tokens may be others than
-    in transformers, or settings left out. `hooks`: how many a user has registered on its modules,
-    which its name then tells. `implicit`: its heads are those of Mamba-2 layers. `reads_images`:
-    beside a text. `reads`: what it reads alone. A saved capture does not keep the last six.
+    `fingerprint`: of the weights, by fixed samples of every tensor; after a `-` that of all their
+    bytes, if they were verified; None if another program made the capture, or no model was run
+    (then `dtype` is "none", too). `parameters`: 0 if not counted. `own_code`: its folder names
+    its own code, which was not run. `differs`: why its tokens may differ from those of
+    transformers, or the settings left out. `hooks`: the number that a user has registered on its
+    modules, which its name then states. `implicit`: its heads are those of Mamba-2 layers.
+    `reads_images`: with a text. `reads`: the only kind of input. A saved capture lacks the last 6.
     """
 
     name: str
@@ -234,7 +234,7 @@ class ModelIdentity:
         return len(self.heads_per_layer)
 
     def with_hooks(self, hooks: int) -> "ModelIdentity":
-        """The same model with so many hooks of a user's: `gpt2 with 2 hooks of your own`."""
+        """The same model with this number of a user's hooks: `gpt2 with 2 hooks of your own`."""
         plain, now = (
             f" with {n} hook{'s' * (n > 1)} of your own" if n else "" for n in (self.hooks, hooks)
         )
@@ -242,15 +242,15 @@ class ModelIdentity:
 
 
 UNPREDICTABLE = 10
-"""Characters by which a text counts as longer than it is: its beginning cannot be predicted."""
+"""Characters added to a text's length, since its beginning cannot be predicted."""
 
 
 @dataclass(frozen=True)
 class TextLoss:
-    """How well the model predicts a text: `nats` in total, over `characters`.
+    """The model's loss on a text: `nats` in total, over `characters`.
 
-    Characters and not tokens are counted, as a foreign text has more tokens a word. `limit` is
-    the loss a character above which the model's card calls a text none of its world.
+    Characters and not tokens are counted, as a foreign text has more tokens per word. `limit`: the
+    loss per character above which the model's card calls a text unlike those of its training.
     """
 
     nats: float
@@ -264,7 +264,7 @@ class TextLoss:
 
     @property
     def strange(self) -> bool:
-        """Whether the text is not of the model's world."""
+        """Whether the text is unlike those of the model's training."""
         return self.per_character > self.limit
 
 
@@ -272,20 +272,24 @@ class TextLoss:
 class Capture:
     """Everything recorded from one run: text, tokens, patterns, and the model's identity.
 
-    `text` is the source whose slices the tokens are; `target` is what an encoder-decoder made of
-    it: in cross-attention the query tokens, in the decoder's own all tokens are slices of that.
-    Their rows stand for the token that a position produces. `bos` says whether a beginning token
-    was put in front; `left_out` how many tokens were cut off before and after those that are here,
-    to fit the model's context; `causal` whether a query sees only itself and what stands before it;
-    `sinks` whether a part of each row goes to a sink that is no token, so that rows sum to less
-    than 1; `transforms` what was done to the patterns since; `extras` holds arrays recorded beside
-    the pattern, by name; `named_heads` are the heads that the model's card names, so that a saved
-    capture shows the same default head without a model; `unknown_words` those words of the text
-    that the model was never trained on; `loss` is how well the model predicted the text, where its
-    card says what that means. `segments`: those of the prompt, where the capture is of an answer;
-    its text is the prompt with the answer behind it. `asked`: with which options it was made.
-    `images`, `sound`: those that the model read; `notes`: on how it did. `brings`: the links of the
-    last position that bring what comes next, where a head was to be chosen by them.
+    Attributes:
+        text: the source whose slices the tokens are; for an answer the prompt with the answer.
+        target: an encoder-decoder's output, of which the decoder's tokens are slices; their rows
+            are named by the token that a position produces.
+        bos: a beginning token was added.
+        left_out: the numbers of tokens cut off before and after, to fit the model's context.
+        causal: a query attends only to itself and to earlier tokens.
+        sinks: part of each row goes to a sink that is not a token, so that its sum is below 1.
+        transforms: those applied to the patterns since.
+        extras: arrays recorded with the pattern, by name.
+        named_heads: those that the model's card names, for the default head of a saved capture.
+        unknown_words: words of the text that the model was never trained on.
+        loss: the model's loss on the text, if its card has a limit for it.
+        segments: those of the prompt, in the capture of an answer.
+        asked: the options of the call.
+        images, sound: those that the model read.
+        notes: remarks on how the input was read.
+        brings: the links that bring the next token, if the choice of a head needed them.
     """
 
     text: str
@@ -314,7 +318,7 @@ class Capture:
 
     @property
     def strange(self) -> bool:
-        """Whether the text is known not to be of the model's world."""
+        """Whether the text is known to be unlike those of the model's training."""
         return self.loss is not None and self.loss.strange
 
     @property
@@ -323,7 +327,7 @@ class Capture:
 
     @property
     def image_alone(self) -> bool:
-        """Whether it is of an image alone: its patches, and perhaps tokens of the model's own."""
+        """Whether the input was only an image: its patches, and perhaps the model's own tokens."""
         return bool(self.images) and all(token.special for token in self.query_tokens)
 
     @property
@@ -353,12 +357,12 @@ class Capture:
 
     @property
     def signed(self) -> bool:
-        """Whether its numbers may lie below zero, as scores, contributions and differences may."""
+        """Whether its numbers may be negative, like scores, contributions and differences."""
         return any(isinstance(each, SIGNED) for each in self.transforms)
 
     @property
     def values(self) -> str:
-        """What its numbers are called, as in a sentence."""
+        """The name of its numbers, for a sentence."""
         return f"{value_name(self.transforms).replace('_', ' ')}s"
 
     def transformed_by(self, kind: Any) -> bool:
@@ -369,7 +373,7 @@ class Capture:
         return tuple(each for each in self.named_heads if each.head == (layer, head))
 
     def weights(self, head: Head) -> FloatArray:
-        """The pattern of one head, (n_queries, n_keys); a KeyError where there is none."""
+        """The pattern of one head, (n_queries, n_keys); a KeyError without one."""
         for layer in self.layers:
             if layer.layer == head.layer and head.head in layer.heads:
                 weights: FloatArray = layer.weights[layer.heads.index(head.head)]
@@ -377,17 +381,17 @@ class Capture:
         raise KeyError(str(head))
 
     def allowed(self) -> NDArray[np.bool_]:
-        """(n_queries, n_keys), True where the query may attend to the key."""
+        """A mask (n_queries, n_keys), True where the query may attend to the key."""
         return np.arange(len(self.key_tokens)) < self.allowed_count()[:, None]
 
     @property
     def first_query(self) -> int:
-        """Where the first query stands among the keys: before an answer's stands what it reads."""
+        """The first query's position among the keys: an answer's queries follow its prompt."""
         before = len(self.key_tokens) - len(self.query_tokens)
         return before + (self.model.engine != "array") if self.kind == "answer" else 0
 
     def allowed_count(self) -> IntArray:
-        """(n_queries), how many keys each query may attend to."""
+        """The number of keys that each query may attend to, shape (n_queries)."""
         n_queries, n_keys = len(self.query_tokens), len(self.key_tokens)
         every = np.full(n_queries, n_keys, np.int64)
         first = n_keys - n_queries + 1 if self.kind == "answer" else 1

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from attnviz.records.images import ImageShare
 
 LITTLE_LEFT = 0.2
-"""A row of which dropped keys leave less than this is shown unscaled, as what it is."""
+"""A row of which dropped keys leave less than this is shown unscaled."""
 ROWS = 512  # sorted at a time, as sorting takes many times what it keeps
 Reduction: TypeAlias = Literal["mean", "max", "rollout", "sum"]
 Orient: TypeAlias = Literal["query-rows", "key-rows"]
@@ -27,10 +27,10 @@ ColorScale: TypeAlias = Literal["linear", "log", "row"]
 
 @dataclass(frozen=True)
 class HeadPlace:
-    """Which head a map is of; None of what it was `reduced` over.
+    """The head that a map is of; None for an axis that was `reduced`.
 
-    `dropped`: keys of which it shows nothing. `left` (n_queries): the share of each row's weight
-    that was not on them; None where no key was dropped.
+    `dropped`: keys that it does not show. `left` (n_queries): the share of each row's weight
+    that was not on them, or None if no key was dropped.
     """
 
     layer: int | None
@@ -48,7 +48,7 @@ class HeadPlace:
 
     @property
     def place(self) -> tuple[int | str, int | str]:
-        """The values of the columns `layer` and `head`; the reduction's name where it is of all."""
+        """The values of the columns `layer` and `head`; the reduction's name for all of them."""
         reduced = self.reduced or "all"
         return (
             reduced if self.layer is None else self.layer,
@@ -61,7 +61,7 @@ class HeadPlace:
 
     @property
     def scale(self) -> FloatArray:
-        """(n_queries): what each row was divided by once dropped keys were gone; 1 of little."""
+        """The divisor of each row after keys were dropped (n_queries); 1 if little was left."""
         left = np.ones(0) if self.left is None else self.left
         return np.where(left < LITTLE_LEFT, 1, left).astype(np.float32)
 
@@ -79,7 +79,7 @@ class HeadMap(HeadPlace):
 
     @property
     def shares(self) -> FloatArray:
-        """The weights, of rows without dropped keys as shares of what is left."""
+        """The weights; in rows without dropped keys as shares of the rest."""
         if self.left is None:
             return self.weights.copy()
         sums = self.weights.sum(axis=1, keepdims=True)
@@ -116,8 +116,8 @@ class CellMap(HeadPlace):
     """The strongest weight of each block of a matrix that is too large to keep.
 
     `cells` (rows, columns) over the queries and keys that were asked for; NaN where the mask
-    forbids the whole block. `shape` is how many (queries, keys) it was reduced from; `sums`
-    whether each of its rows sums to 1.
+    forbids the whole block. `shape`: the numbers of queries and keys before the reduction;
+    `sums`: whether each row sums to 1.
     """
 
     cells: FloatArray = field(kw_only=True)
@@ -152,11 +152,11 @@ heads that all move little."""
 
 @dataclass(frozen=True)
 class Choice:
-    """Which heads are shown, and why.
+    """The heads that are shown, and why.
 
-    `named` is what the model's card says of the head that was picked; `line` the number of the
-    input line on which it was picked, where it was kept for the lines after it; `start`: where in
-    the text the query begins for which it was.
+    `named`: the model card's entries for the head that was picked; `line`: the number of the input
+    line on which it was picked, if it was kept for the lines after it; `start`: the place in the
+    text of the query for which it was picked.
     """
 
     heads: tuple[Head, ...]
@@ -200,7 +200,7 @@ class Filters:
 
 @dataclass(frozen=True)
 class PictureLook:
-    """How a picture is drawn; None is the default, a `title` of `""` no title."""
+    """The look of a picture; None is the default, a `title` of `""` no title."""
 
     cmap: str | None = None
     color_scale: ColorScale | None = None
@@ -210,7 +210,7 @@ class PictureLook:
 
 @dataclass(frozen=True)
 class Look(PictureLook):
-    """How an exhibit is drawn, in the terminal or as a picture."""
+    """The look of an exhibit, in the terminal or as a picture."""
 
     view: str | None = None
     orient: Orient | None = None
@@ -233,14 +233,13 @@ class Exhibit:
     `queries` and `keys` are the token positions asked for, in order; `top` is how many
     keys are kept per query (None: all), `least` the smallest weight that is shown; `skip`
     are distances (query minus key) of links that are left out: 0 to itself, 1 to the token
-    before. `dropped` are keys whose weight was taken away in every map. `choice` says which heads
-    these are and why, `finding` what the one head does here that a rule picked; `caption` names the
-    exhibit in its place, where it stands beside others. `subtitle` says what was run, where that
-    cannot be told from the capture's own tokens; `sides` what the rows and the columns are.
-    `origin` is the capture before its transforms, kept for a page, which names heads by it.
-    `unasked`: parts of characters were merged although nobody asked for it. `on_images`: how much
-    of the rows shown is on images; None where there is none, or these are no weights. `beside`:
-    the images are read in layers of cross-attention, and are none of the keys.
+    before. `dropped` are keys whose weight was removed from every map. `choice` says which heads
+    these are and why, `finding` what a head picked by a rule does here; `caption` names an exhibit
+    among others. `subtitle` says what was run, if that does not follow from the capture's own
+    tokens; `sides` names the rows and the columns. `origin` is the capture before its transforms,
+    kept for a page, which names heads by it. `unasked`: parts of characters were merged by
+    default. `on_images`: the share of the shown rows on images, or None without images or weights.
+    `beside`: the images are read in layers of cross-attention, so that they are not keys.
     """
 
     capture: Capture
@@ -263,7 +262,7 @@ class Exhibit:
 
     @property
     def weakest_left_out(self) -> bool:
-        """Whether the user said which links are too weak to be shown."""
+        """Whether the user set the least weight of a link to show."""
         return self.top is not None or self.least > 0
 
     @property
@@ -278,9 +277,9 @@ class Exhibit:
 
     @property
     def gates(self) -> "FloatArray | None":
-        """What gates let through (2, maps, queries shown), its mean and the share of the length.
+        """The share that gates let through (2, maps, queries shown): their mean, and of the length.
 
-        None where a map has no gate, or is of several heads.
+        None if a map has no gate, or is of several heads.
         """
         held = self.capture.extras.get(GATES)
         places = [each.place for each in self.maps]
@@ -292,7 +291,7 @@ class Exhibit:
 
     @property
     def by_row(self) -> bool:
-        """Whether each row is coloured by itself, as all are nearly flat."""
+        """Whether each row has its own colour scale, as all are nearly flat."""
         return self.capture.model.architecture == "embeddings"
 
 
@@ -330,7 +329,7 @@ def _links_of_rows(
 
 
 def row_totals(exhibit: Exhibit, head_map: Map) -> list[float]:
-    """The sums of the rows asked for, over all keys that a query may see, in order."""
+    """The sums of the rows asked for, over all keys that a query may attend to, in order."""
     if isinstance(head_map, LinkMap):
         return [float(head_map.totals[query]) for query in exhibit.queries]
     weights, seen = whole_map(head_map).weights, exhibit.capture.allowed_count()
@@ -338,19 +337,19 @@ def row_totals(exhibit: Exhibit, head_map: Map) -> list[float]:
 
 
 def whole_map(head_map: Map) -> HeadMap:
-    """A map that was kept whole, for what needs every weight of it."""
+    """The whole matrix of a map; a TypeError if only a reduced form was kept."""
     if not isinstance(head_map, HeadMap):
-        raise TypeError(f"of {head_map.label} only a reduced form was kept")
+        raise TypeError(f"only a reduced form of {head_map.label} was kept")
     return head_map
 
 
-# Consumers of one run, which keep links or cells of a picture: memory never holds n x n matrices.
+# Consumers of a run that keep links or cells of a picture, so that no n × n matrix is in memory.
 
 
 @dataclass
 class KeepLinks:
     """The strongest `top` links of each row to the keys asked for, none weaker than `least`,
-    and none over a distance (query minus key) that is to be skipped."""
+    and none at a distance (query minus key) to skip."""
 
     n_queries: int
     keys: Sequence[int]
@@ -368,7 +367,7 @@ class KeepLinks:
         apart = block.queries[:, None] - np.arange(block.weights.shape[2])
         hidden = np.isin(apart, self.skip) if self.skip else None
         keys, weights = _strongest(block.weights, self._keys, self.top, hidden)
-        if self.causal:  # a first row sees fewer keys than `top`
+        if self.causal:  # a first row has fewer keys than `top`
             weights[keys > block.queries[:, None]] = -1
         for i, head in enumerate(Head(block.layer, head) for head in block.heads):
             if head not in self._kept:
@@ -396,7 +395,7 @@ def _strongest(
     """The strongest weights of each row on these keys: keys and weights (heads, rows, ≤ top).
 
     Links that are `hidden` (rows, n) count for -1. The earlier key comes first of equal ones, so
-    that one that the mask allows stands before those that it forbids, whose weight is 0.
+    that a link that the mask allows precedes those that it forbids, whose weight is 0.
     """
     seen = wanted[wanted < weights.shape[2]]
     left = weights.copy() if hidden is None else np.where(hidden, np.float32(-1), weights)
@@ -450,7 +449,7 @@ class KeepCells:
 
     def maps(self) -> tuple[CellMap, ...]:
         hidden: NDArray[np.bool_] = np.zeros(self._shape, np.bool_)
-        if self.causal:  # cells of whose links the mask forbids every one
+        if self.causal:  # cells all of whose links the mask forbids
             down, across = self._block
             last = np.minimum(np.arange(down, down * self._shape[0] + 1, down), len(self.queries))
             latest = np.array(self.queries)[last - 1]

@@ -1,4 +1,4 @@
-"""What deletions of a prompt's segments say about an answer: pure numbers, runs come from outside.
+"""An answer's grounds by deletions of the prompt's segments: pure numbers; callers do the runs.
 
 Log-probabilities are in nats. Documents are the segments that an answer may rest on: all but those
 that ask for it or instruct the model.
@@ -41,7 +41,7 @@ class Deletion:
 
 @dataclass(frozen=True)
 class GroupDeletion:
-    """The change without the `size` segments with the most attention, and without random ones."""
+    """The changes without the `size` segments with the most attention, and without random ones."""
 
     size: int
     top: float
@@ -50,7 +50,7 @@ class GroupDeletion:
 
 @dataclass(frozen=True)
 class SmallestSet:
-    """Documents without which most of what all of them give is lost; `change`: without these."""
+    """The fewest documents that give most of what all of them give; `change`: without these."""
 
     segments: tuple[str, ...]
     change: float
@@ -58,10 +58,10 @@ class SmallestSet:
 
 @dataclass(frozen=True)
 class Groundedness:
-    """What documents give to a part of an answer, as a share of what there was to give.
+    """The groundedness of a part of an answer: the share of its log-probability due to documents.
 
-    `share` is None where the part is almost certain without them. `unrelated`: the 95th percentile
-    of the same with unrelated text in their place; None where there is none.
+    `share`: None if the part is almost certain without them. `unrelated`: the 95th percentile of
+    the share with unrelated text in their place, or None without any.
     """
 
     share: float | None
@@ -69,9 +69,9 @@ class Groundedness:
 
     @property
     def supported(self) -> bool | None:
-        """Whether the documents give more than unrelated text does; None: it cannot be said.
+        """Whether the documents give more than unrelated text does; None if that is unknown.
 
-        What is shown as 0.00 supports nothing.
+        A share that is shown as 0.00 does not count.
         """
         if self.share is None or self.unrelated is None:
             return None
@@ -80,7 +80,7 @@ class Groundedness:
 
 @dataclass(frozen=True)
 class Statement:
-    """A sentence of an answer: its tokens from `first` up to, and without, `after`."""
+    """A sentence of an answer: its tokens from `first` up to, but without, `after`."""
 
     text: str
     first: int
@@ -90,9 +90,9 @@ class Statement:
 
 @dataclass(frozen=True, eq=False)
 class Grounds:
-    """The log-probabilities of an answer's tokens (m): as it stands, and without documents.
+    """The log-probabilities of an answer's tokens (m), with and without documents.
 
-    `unrelated` (draws, m): with unrelated text in their place; no rows where there is none.
+    `unrelated` (draws, m): with unrelated text in their place; no rows if that was not measured.
     """
 
     whole: Doubles
@@ -110,7 +110,7 @@ class Grounds:
         return sum(self.changes)
 
     def of(self, text: str, first: int, after: int) -> Groundedness:
-        """The groundedness of these tokens; a full stop alone has none."""
+        """The groundedness of these tokens; None for tokens without a letter or a digit."""
         if not any(map(str.isalnum, text)):
             return Groundedness(None, None)
         part = slice(first, after)
@@ -125,11 +125,11 @@ class Grounds:
 
 LEAST_SHARE, PERCENTILE = 0.005, 0.95
 CERTAIN = 0.1
-"""Nats a token; documents have nothing to give to what is more probable without them."""
+"""Nats per token; tokens more probable than this without documents cannot be grounded in them."""
 
 
 def groundedness(whole: float, without: float, tokens: int) -> float | None:
-    """(ln p(s | documents) − ln p(s | none)) / −ln p(s | none), from 0 to 1; None: nothing to give.
+    """(ln p(s | documents) − ln p(s | none)) / −ln p(s | none), from 0 to 1; None if near 1.
 
     Args:
         whole: ln p of a statement with the documents.
@@ -146,7 +146,7 @@ class SubsetFit:
     """A sparse linear fit to an answer's logit-scaled probability on subsets of the documents.
 
     `weights`: by document, how much its presence adds. `r2`: the share of the variance that the
-    fit explains on the `held_out` subsets, which it was not made of; None: too few, or none varies.
+    fit explains on the `held_out` subsets; None if these are too few, or do not vary.
     """
 
     weights: tuple[tuple[str, float], ...]
@@ -157,9 +157,9 @@ class SubsetFit:
 
 @dataclass(frozen=True)
 class Curve:
-    """The answer's log-probability when more and more tokens of documents are deleted, or inserted.
+    """The answer's log-probability as more and more tokens of documents are deleted, or inserted.
 
-    `tokens` (k): how many. `values` (k): documents with the most attention first. `low`, `high`
+    `tokens` (k): their number. `values` (k): documents with the most attention first. `low`, `high`
     (k): the least and the greatest of random orders. `area`, `random`: the means of both.
     """
 
@@ -174,21 +174,20 @@ class Curve:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Check:
-    """The log-probability of the whole answer (nats), and what deletions change in it.
+    """The log-probability of the whole answer (nats), and its changes by deletions.
 
-    `runs`: of the model. `documents`: the names of the segments that were deleted together, with
+    `runs`: the number of runs. `documents`: the segments that were deleted together, by name, with
     their `shares` of what `measure` names; `kind`: the word for them. `grounds`: token by token,
-    with and without them; None where there are no documents. `statements`: the sentences of the
-    answer. The rest is empty or None where the method has none: `effects` by single deletions;
+    with and without them; None without documents. `statements`: the sentences of the answer. The
+    other fields are empty or None if the method lacks them: `effects` by single deletions;
     `smallest`; `subsets`; `curves`; with hops, `chain`: the links back to the prompt.
 
-    `occlusions`: of regions of images, which `effects` has as a whole: made grey, and read again.
+    `occlusions`: regions of images made grey, each with its effect (`effects` has whole images).
 
-    `kept`: the last segment, which was not deleted, as it asks for the answer (or, of a template,
-    the answer follows it), and its share; None where every one was. `sink`: the segment with which
-    the first token was deleted, which takes the attention that must go somewhere; None where a BOS
-    stands before all segments. `correlation`: Spearman's ρ between the shares and the losses of
-    log-probability; it and `group` are None where there are too few segments.
+    `kept`: the last segment, which was not deleted, as it asks for the answer (in a template, the
+    answer follows it), and its share; None if all were deleted. `sink`: the segment that holds the
+    first token, an attention sink; None if a BOS precedes all segments. `correlation`: Spearman's
+    ρ between the shares and the losses of log-probability, None like `group` with few segments.
     """
 
     method: CheckMethod
@@ -256,7 +255,7 @@ def against_random(attention: Sequence[float], without: Without) -> GroupDeletio
 
 
 def correlation_of_ranks(a: Doubles, b: Doubles) -> float | None:
-    """Spearman's ρ, ranks of ties (to rounding) being their mean; None where one does not vary."""
+    """Spearman's ρ, with mean ranks for ties (to rounding); None if an input does not vary."""
     if len(a) < LEAST:
         return None
     both = np.round(np.stack([a, b]), DIGITS)[:, :, None]  # (2, n, 1)
@@ -271,15 +270,15 @@ def correlation_of_ranks(a: Doubles, b: Doubles) -> float | None:
 MOST = 0.8
 """The share of the change without all documents that a smallest set explains."""
 TRIED = 100
-"""How many sets of two documents and more are tried to let a set grow."""
+"""The number of sets of two or more documents that are tried as a set grows."""
 
 
 def smallest_set(attention: Sequence[float], without: Without) -> tuple[int, ...]:
-    """A smallest set whose deletion costs most of what that of all costs; () where that is nothing.
+    """A smallest set whose deletion costs most of what deleting all costs; () if that is nothing.
 
     The set grows by the document that costs most (of equals, to 0.1 nats, the one with the most
-    attention), and then loses each that is not needed. After `TRIED` sets it grows by all that
-    are left. Greedy: no set that was tried is smaller, but not every one is tried.
+    attention), and then loses each that is not needed. After `TRIED` sets it grows by all others.
+    Greedy: a smaller set may exist among those that were not tried.
     """
     everything = range(len(attention))
 
@@ -293,7 +292,7 @@ def smallest_set(attention: Sequence[float], without: Without) -> tuple[int, ...
     rest = sorted(everything, key=lambda i: -attention[i])
     chosen, tried = list[int](), 0
     while losses(chosen)[0] < target:
-        tried += len(rest) if chosen else 0  # those of one document are known
+        tried += len(rest) if chosen else 0  # sets of one document are known
         if tried > TRIED:
             chosen += rest
             break
@@ -306,7 +305,7 @@ def smallest_set(attention: Sequence[float], without: Without) -> tuple[int, ...
     return tuple(sorted(chosen))
 
 
-# Random subsets, as ContextCite has them.
+# Random subsets, as in ContextCite.
 
 FITTED, HELD_OUT, ALPHA = 64, 32, 0.01
 
@@ -343,21 +342,21 @@ STEPS = 10
 
 
 def steps_of(tokens: int) -> tuple[int, ...]:
-    """From none to all of the tokens, in about ten equal steps, which are the same backwards."""
+    """The numbers of tokens from 0 to all, in about ten equal steps, the same backwards."""
     half = np.linspace(0, tokens / 2, STEPS // 2 + 1)
-    half = half[: len(half) - tokens % 2].round().astype(int)  # 3.5 has no step of its own
+    half = half[: len(half) - tokens % 2].round().astype(int)  # 3.5 is not a step
     return tuple(np.unique([*half, *(tokens - half)]).tolist())
 
 
 def curves(ranked: Sequence[Sequence[int]], without: Without) -> tuple[Curve, Curve]:
-    """How an answer fares when tokens of documents are deleted from all, and inserted into none.
+    """The curves of an answer as documents' tokens are deleted from all, and inserted into none.
 
-    A document's tokens go in the order of the text; one may be cut by the end of a step, so that
-    each step has as many tokens in every order. A random order read backwards inserts what it read
-    forwards leaves, so that the same runs serve both bands.
+    A document's tokens are taken in the order of the text, and a step may end within one, so that
+    each step has as many tokens in every order. A random order backwards inserts the tokens that
+    it leaves forwards, so that the same runs serve both bands.
 
     Args:
-        ranked: the tokens of each document, those of the one with the most attention first.
+        ranked: the tokens of each document, the document with the most attention first.
         without: takes sets of tokens.
     """
     order = [token for tokens in ranked for token in tokens]

@@ -33,7 +33,7 @@ def every_head(heads_per_layer: Sequence[int]) -> tuple[Head, ...]:
 
 
 def head_named(name: str) -> Head | None:
-    """The head that a full name such as `L1H2` or `1.2` names; None where it is no full name."""
+    """The head with a full name such as `L1H2` or `1.2`; None if it is not a full name."""
     match = re.fullmatch(r"(?:[lL](\d{1,9})[hH](\d{1,9})|(\d{1,9})\.(\d{1,9}))", name.strip())
     return Head(*(int(group) for group in match.groups() if group is not None)) if match else None
 
@@ -44,7 +44,7 @@ def choose_heads(
     """The heads that a user's `layers` and `heads` name, in order, each once.
 
     `layers`: a list such as `1`, `-1`, `0-3`, `0,2` or `all`. `heads`: the same, or full names such
-    as `L1H2` and `1.2`, separated by commas; None: all of the chosen layers.
+    as `L1H2` and `1.2`, separated by commas, or None for all of the chosen layers.
 
     Raises:
         UsageError: a name cannot be read, or is out of range.
@@ -104,14 +104,14 @@ def _check_full_name(
 def _no_attention(layer: int, heads_per_layer: Sequence[int]) -> UsageError:
     attending = [str(n) for n, heads in enumerate(heads_per_layer) if heads]
     others = f"layer{'s' * (len(attending) > 1)} {', '.join(attending)}"
-    wrong = f"layer {layer} of this model has no attention of the kind that is shown"
+    wrong = f"layer {layer} of this model has no attention of the kind that attnviz shows"
     return UsageError(wrong, f"choose among {others}")
 
 
 def _numbers(
     spec: str, count: int, what: Literal["layer", "head"], parameter: str = "", own: int = 0
 ) -> list[int]:
-    """The numbers, below `count`, that a list names; those below 0 count back from `own`."""
+    """The numbers below `count` that a list names; negative ones count back from `own`."""
     numbers: list[int] = []
     for item in spec.split(","):
         limits = re.fullmatch(r"(-?\d{1,9})(?:-(-?\d{1,9}))?", item.strip())
@@ -136,7 +136,7 @@ def _numbers(
 
 
 def listed(heads: Sequence[Head]) -> str:
-    """`L0H1, L2H3`, or `L0H0 to L3H3 (16 heads)` where there are many."""
+    """The heads as `L0H1, L2H3`, or `L0H0 to L3H3 (16 heads)` if there are many."""
     names = [str(head) for head in heads]
     return (
         ", ".join(names) if len(names) <= 8 else f"{names[0]} to {names[-1]} ({len(names)} heads)"
@@ -151,7 +151,7 @@ LONGEST_NAME = 1 << 12
 
 @dataclass(frozen=True)
 class NamedHead:
-    """A head known for a behaviour, "adjectives"; `title`: "nouns attend to their adjectives"."""
+    """A head known for a behaviour ("adjectives"); `title`: "nouns attend to their adjectives"."""
 
     behaviour: str
     head: Head
@@ -162,7 +162,7 @@ class NamedHead:
 class Figure:
     """One figure: its `value` on `n` held-out cases, and the `bar` that it had to reach.
 
-    `texts` is what the cases are from; empty for texts like those of the training.
+    `texts`: the source of the cases, empty for texts like those of the training.
     """
 
     behaviour: str
@@ -174,15 +174,15 @@ class Figure:
 
 
 NONE = "none"
-"""The class of words of which the text says nothing."""
+"""The class of words that the text does not describe."""
 NEAR_CHANCE = 0.05
-"""A read-out that is right no more often than chance and this reads nothing."""
+"""A read-out reads nothing if its accuracy exceeds chance by no more than this."""
 
 
 @dataclass(frozen=True)
 class ReadHead:
-    """How often a read-out is right around one head, 0 to 1: trained on the stream `before` it,
-    on what is `added`, and on the stream `after`."""
+    """The accuracy of a read-out around one head, 0 to 1: trained on the stream `before` it,
+    on the head's addition (`added`), and on the stream `after`."""
 
     head: Head
     before: float
@@ -192,13 +192,13 @@ class ReadHead:
 
 @dataclass(frozen=True)
 class ReadOut:
-    """A read-out, as "colour": its classes, and how often it is right on `n` held-out words.
+    """A read-out, such as "colour": its classes, and its accuracy on `n` held-out words.
 
     It is linear, and trained on the model's own vectors at one place (Alain and Bengio 2016,
     "Understanding intermediate layers using linear classifier probes").
-    `behaviour`: the words that it was trained on are the queries of this behaviour. `chance`: how
-    often the commonest class of a word is right; `token`: the read-out of the token alone, before
-    any attention. `heads`: those whose addition carries it.
+    `behaviour`: the words that it was trained on are the queries of this behaviour. `chance`: the
+    accuracy of a word's commonest class; `token`: of a read-out from only the token, before any
+    attention. `heads`: those whose addition carries it.
     """
 
     name: str
@@ -210,11 +210,11 @@ class ReadOut:
     heads: tuple[ReadHead, ...]
 
     def nothing(self, accuracy: float) -> bool:
-        """Whether a read-out that is right this often reads nothing."""
+        """Whether a read-out of this accuracy reads nothing."""
         return accuracy <= self.chance + NEAR_CHANCE
 
     def around(self, head: Head) -> ReadHead | None:
-        """Its accuracies around this head; None where that does not carry it."""
+        """The accuracies around this head, or None if the head does not carry the read-out."""
         return next((each for each in self.heads if each.head == head), None)
 
 
@@ -222,11 +222,11 @@ class ReadOut:
 class ModelCard:
     """The contents of a model folder's card.
 
-    `loss_limit`: the loss, in nats per character, above which a text is not of the model's world;
-    None where the card does not say. `retrieval`: the heads that look at the token that is copied.
-    `stop`: texts that end an answer, where the user names none. `chance_cosine`: the cosine that
-    the nearest of all tokens reaches for a random direction. `readouts`: what linear maps read out
-    of its vectors.
+    `loss_limit`: the loss, in nats per character, above which a text is unlike those of the
+    model's training; None if the card has none. `retrieval`: the heads that attend to the token
+    that is copied. `stop`: texts that end an answer by default. `chance_cosine`: the cosine that
+    the nearest of all tokens reaches for a random direction. `readouts`: linear maps from the
+    model's vectors to classes.
     """
 
     name: str
@@ -243,9 +243,9 @@ class ModelCard:
 
 @dataclass(frozen=True)
 class ModelFacts:
-    """A model's sizes; `where` says in words where it comes from.
+    """A model's sizes; `where` names its source in words.
 
-    `context`: the most tokens that it takes; None where it reads no text, and they are not known.
+    `context`: the most tokens that it takes; None if it reads no text, or they are not known.
     """
 
     name: str
@@ -257,7 +257,7 @@ class ModelFacts:
     reads: Reads = "text"
 
 
-# What a head does on one text: where a behaviour may show, and the claims of a title.
+# A head's behaviour on one text: where it may show, and the claims of a title.
 
 Behaviour: TypeAlias = Literal["adjectives", "pronouns", "mystery", "senses", "induction"]
 
@@ -266,7 +266,7 @@ Behaviour: TypeAlias = Literal["adjectives", "pronouns", "mystery", "senses", "i
 class Occasion:
     """A query word and the words that may be its keys, by the positions of their tokens.
 
-    `meant`: how many of them are: one, as by "he", all, as of adjectives, or some.
+    `meant`: the number that is meant: one (as for "he"), all (as for adjectives), or some.
     """
 
     word: tuple[int, ...]
@@ -275,7 +275,7 @@ class Occasion:
 
     @property
     def query(self) -> int:
-        """The position whose row is meant: the word's last token, which sees all of it."""
+        """The position of the row: the word's last token, which attends to all of the word."""
         return self.word[-1]
 
     @property
@@ -284,7 +284,7 @@ class Occasion:
 
 
 Evidence: TypeAlias = Mapping[Behaviour, tuple[Occasion, ...]]
-"""The occasions of each behaviour; none where it cannot occur in the text."""
+"""The occasions of each behaviour; none if it cannot occur in the text."""
 
 
 Habit: TypeAlias = Literal["previous", "followers", "self", "one key"]
@@ -304,12 +304,11 @@ class FoundLink(NamedTuple):
 class Bringing:
     """The links of a text's last position that bring a next token, to one key and strongest first.
 
-    `likeliest`: the two likeliest next tokens as they are spelled, each with its probability;
-    `token`: the one that is brought, one of several that are nearly as likely. `start`: where in
-    the text the key begins. `effects`: the heads, each with what its link to the key adds to the
-    token's logit, less the mean over the vocabulary. `times`: the root of the sum of their squares,
-    as a multiple of that which 95 of 100 tokens drawn at random stay below: below 1 no link stands
-    out.
+    `likeliest`: the two likeliest next tokens as spelled, each with its probability; `token`: the
+    one that is brought, one of several that are nearly as likely. `start`: the key's place in the
+    text. `effects`: the heads, each with what its link to the key adds to the token's logit, less
+    the mean over the vocabulary. `times`: the root of the sum of their squares, as a multiple of
+    the 95th percentile over 100 random tokens: below 1 no link stands out.
     """
 
     likeliest: tuple[tuple[str, float], ...]
@@ -343,7 +342,7 @@ class Finding:
 
     `links`: the strongest ones of a few rows, strongest first. With a `behaviour` they all show it,
     and are links to words: `key` is the strongest token of one, `weight` the sum over its tokens.
-    Else `tendency` says what most rows do; or they have nothing in common.
+    Else `tendency` is what most rows have in common, if anything.
     """
 
     links: tuple[FoundLink, ...] = ()

@@ -32,7 +32,7 @@ def heat_of(
 
 
 def one_sheet(image: SeenImage, patches: Sequence[Patch]) -> NDArray[np.int64]:
-    """(rows, columns): the numbers of patches where they lie, -1 where there is none.
+    """The numbers of patches at their places (rows, columns), -1 elsewhere.
 
     The views of an image stand side by side, with an empty column between them.
     """
@@ -46,9 +46,9 @@ def one_sheet(image: SeenImage, patches: Sequence[Patch]) -> NDArray[np.int64]:
 def spatial_entropy(maps: NDArray[np.floating]) -> NDArray[np.float64]:
     """−Σ p ln p over the regions of maps (n, rows, columns), in nats (n); NaN in a map: no token.
 
-    Peruzzo et al. 2022, arXiv 2206.04636, section 3: of each weight the map's mean is taken away;
-    what is left above 0 falls into regions of cells that touch at a side or a corner, and p is a
-    region's share of it. 0: one region has all. NaN: no weight is above the mean.
+    Peruzzo et al. 2022, arXiv 2206.04636, section 3: the map's mean is subtracted from each weight;
+    the positive rest forms regions of cells that touch at a side or a corner, and p is a region's
+    share of it. The value is 0 for one region, and NaN if no weight is above the mean.
     """
     mean = np.nanmean(maps, axis=(1, 2), keepdims=True, dtype=np.float64)
     inside = maps > mean * (1 + FLAT)
@@ -61,7 +61,7 @@ def spatial_entropy(maps: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def _regions(inside: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Each cell of maps (n, rows, columns) with the largest number of its region; 0 outside.
+    """The largest number within its region for each cell of maps (n, rows, columns); 0 outside.
 
     Cells are numbered from 1. A pass joins each region that is known so far with those beside it,
     as Zhang, Azad and Hu 2020, "FastSV", do: passes grow with the logarithm of a region's length.
@@ -83,37 +83,37 @@ def _regions(inside: NDArray[np.bool_]) -> NDArray[np.int64]:
 
 
 FLAT = 1e-6
-"""A weight that is above its map's mean by no larger a share of it is not, but for rounding."""
+"""A weight above its map's mean by no larger a share than this is only so by rounding."""
 
-# Sinks: tokens of an image that take attention whatever is asked.
+# Sinks: tokens of an image that take attention whatever the query.
 
 MUCH, OFTEN, FEW = 4.0, 0.9, 4
-"""A sink takes so many times what an image's tokens take in the mean, in this share of the rows of
-text, of which there are so many at least."""
+"""A sink takes this multiple of the mean over an image's tokens, in this share of the rows of
+text, which must be at least this many."""
 
 
 def take_much(rows: NDArray[np.float32] | NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Of rows (m, n) of weights on an image's tokens, those that are far above their row's mean."""
+    """A mask of weights on an image's tokens (m, n): those far above their row's mean."""
     return np.asarray(rows > np.float32(MUCH) * rows.mean(axis=1, keepdims=True))
 
 
 def are_sinks(much: NDArray[np.int64], rows: int) -> NDArray[np.bool_]:
-    """Which tokens (n) take much in nearly all of so many rows of text."""
+    """A mask of the tokens (n) that take much in nearly all of these rows of text."""
     return np.asarray((much >= OFTEN * rows) & (rows >= FEW))
 
 
 def sinks_in(rows: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Which tokens (n) of an image are sinks, by rows of text (m, n); those before it are 0."""
+    """A mask of an image's tokens (n) that are sinks, by rows of text (m, n) that are not 0."""
     rows = rows[rows.any(axis=1)]
     return are_sinks(take_much(rows).sum(axis=0), len(rows))
 
 
 @dataclass(frozen=True)
 class ImageShare:
-    """How much of the attention of some rows of text is on images, as a mean over rows and heads.
+    """The share of the attention of rows of text on images, as a mean over rows and heads.
 
-    `share`: of the whole rows; `sinks`: the part of that which is on sinks; None where nothing is
-    on images, or the rows of text are too few to tell sinks. `rows`, `heads`: how many.
+    `share`: of the whole rows; `sinks`: the part of it on sinks, or None if nothing is on images,
+    or the rows of text are too few to find sinks. `rows`, `heads`: their numbers.
     """
 
     share: float
@@ -133,7 +133,7 @@ def share_on_images(
     Args:
         heads: weights (queries, keys) of each.
         images: the keys of each image.
-        text: the rows of text, which tell an image's sinks.
+        text: the rows of text, by which an image's sinks are found.
         rows: those that are asked for.
     """
     mass = on_sinks = 0.0
@@ -312,15 +312,15 @@ class MeasurePatches:
 # Regions that are made grey, to see what an answer rests on.
 
 PixelBox: TypeAlias = tuple[int, int, int, int]
-"""x0, y0, x1, y1: pixels from the upper left corner of an image, up to and without x1 and y1."""
+"""x0, y0, x1, y1: pixels from the upper left corner of an image, without x1 and y1."""
 
 
 @dataclass(frozen=True)
 class Occlusion:
-    """A region of an image, and the change in log-probability (nats) where it is made grey.
+    """A region of an image, and the change in log-probability (nats) when it is made grey.
 
     `segment`: the image's; `image`: its number, from 0. `shares` (new tokens): the attention of
-    each token of the answer to the region; none where its tokens have no known places. `changes`
+    each token of the answer to the region, empty if its tokens have no known places. `changes`
     (new tokens): they sum to `change`.
     """
 

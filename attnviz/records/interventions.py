@@ -18,16 +18,16 @@ RecordT = TypeVar("RecordT", bound=Any)
 SiteKind: TypeAlias = Literal["head", "attention", "mlp", "residual"]
 Replacement: TypeAlias = Literal["zero", "mean", "resample"]
 """The replacement of an output: zero, its mean over the positions of the text or of other texts, or
-what it is on another text."""
+its value on another text."""
 
 
 class Site(NamedTuple):
     """A vector at each position of a run.
 
-    `head`: z = pattern·v of head number `head`, as the output projection W_O is given it: past a
-    gate (Qwen3-Next) or a norm (BitNet) where a model has one. `attention` and `mlp`: what a
-    layer's attention or MLP adds to the stream, past a norm of its own (Gemma 2), without a factor
-    that is the same for all (Granite). `residual`: the residual stream that arrives at a layer.
+    `head`: z = pattern·v of head number `head`, as the input of the output projection W_O: after a
+    gate (Qwen3-Next) or a norm (BitNet) in models with one. `attention` and `mlp`: what a layer's
+    attention or MLP adds to the stream, after its own norm (Gemma 2), without a factor shared by
+    all (Granite). `residual`: the residual stream at the input of a layer.
     """
 
     kind: SiteKind
@@ -39,8 +39,8 @@ class Site(NamedTuple):
 class Edit:
     """The vectors of a site replaced, at some positions or at all (None).
 
-    `by`: zero, their mean over all positions of the unchanged run, what they are in the source, or
-    what `Interventions.given` has.
+    `by`: zero, their mean over all positions of the unchanged run, their values in the source, or
+    those of `Interventions.given`.
     """
 
     site: Site
@@ -56,8 +56,8 @@ class Edit:
 class CutLink:
     """A link of a head removed: the query no longer takes the key's value.
 
-    `renormalise`: the other weights of the row are what softmax makes of the other scores, that of
-    a learned sink among them; else they stay as they are.
+    `renormalise`: the row's other weights are the softmax of the other scores, with that of a
+    learned sink; else they are unchanged.
     """
 
     head: Head
@@ -71,7 +71,7 @@ class CutLink:
 
 
 Intervention: TypeAlias = tuple[Edit | CutLink, ...]
-"""All that is changed in one run; empty: the model as it is."""
+"""All changes in one run; empty for the unchanged model."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,9 @@ class ChangedRun:
     """The predictions of a model under one intervention.
 
     `index`: the number of the intervention among those of the run. `followed` (n - 1): the
-    log-probability, in nats, of the token that follows each position but the last; empty where
-    it was not wanted. `last` (V): the logits after the last position. `rows` (rows, V): those after
-    the positions that were wanted.
+    log-probability, in nats, of the token that follows each position but the last; empty unless
+    wanted. `last` (V): the logits after the last position. `rows` (rows, V): those after the
+    positions that were wanted.
     """
 
     index: int
@@ -125,9 +125,9 @@ class Effect(Generic[PartT]):
     """The effect of changing some parts of a run.
 
     `parts`: heads, MLPs, layers or sites. `change`: of what is measured; negative means a worse
-    prediction. `own`: the changes of the predictions of the question's tokens; None where they are
-    not known. `p_holm`: of a mean over texts, the p-value of the change against 0, corrected for
-    all parts that were tested.
+    prediction. `own`: the changes of the predictions of the question's tokens; None if they are
+    not known. `p_holm`: for a mean over texts, the p-value of the change against 0, corrected for
+    all tested parts.
     """
 
     parts: tuple[PartT, ...]
@@ -160,14 +160,14 @@ def mean_effects(texts: Sequence[Sequence[EffectT]]) -> list[EffectT]:
 
 
 def over_texts(records: Sequence[RecordT], **means: Any) -> RecordT:
-    """The first of the records of several texts, with these means over all of them."""
+    """The record of the first of several texts, with these means over all of them."""
     own = len({each.question and each.question.ids for each in records}) > 1
     return replace(records[0], lines=len(records), own_answers=own, **means)
 
 
 @dataclass(frozen=True)
 class BothRuns(Generic[ReportT]):
-    """The next tokens of a run as it is, and with all parts of one effect changed.
+    """The next tokens of the unchanged run, and with all parts of one effect changed.
 
     `report` has this effect.
     """
@@ -182,7 +182,7 @@ class BothRuns(Generic[ReportT]):
 
 
 def mean_together(mean_of: Callable[..., Any]) -> Callable[..., Any]:
-    """Makes the mean effect of the same parts; texts have no next tokens in common."""
+    """Make a mean that averages the effect of the same parts, as next tokens differ by text."""
 
     def of_both(
         every: Sequence[BothRuns[Any]], lines: Sequence[int] | None = None

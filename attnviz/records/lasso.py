@@ -9,7 +9,7 @@ Doubles: TypeAlias = NDArray[np.float64]
 
 
 def logit(log_probability: float) -> float:
-    """ln(p / (1 − p)); what float32 calls certain is as near to 1 as float32 goes."""
+    """The logit ln(p / (1 − p)); p = 1 counts as the nearest float32 below 1."""
     sure = min(log_probability, -float(np.finfo(np.float32).epsneg))
     return float(sure - np.log(-np.expm1(sure)))
 

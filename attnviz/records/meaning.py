@@ -1,6 +1,6 @@
-"""What a head's addition means: the nearest tokens and contexts, and what is read out around it.
+"""The meaning of a head's addition: the nearest tokens and contexts, and read-outs around it.
 
-A read-out is a linear map of a model's vectors to classes, as "colour", made with the model; a
+A read-out is a linear map of a model's vectors to classes ("colour"), made with the model; a
 context is a position of a given text.
 """
 
@@ -21,7 +21,7 @@ Moment: TypeAlias = Literal["before", "added", "after"]
 MOMENTS: tuple[Moment, ...] = ("before", "added", "after")
 
 SURE = 0.5
-"""The least probability of a class that is told to people."""
+"""The least probability of a class that is reported."""
 Maps: TypeAlias = Mapping[tuple[str, Head], FloatArray]
 """The maps of each read-out around each head (3, d + 1, classes), in the order of `MOMENTS`; the
 last of the d + 1 rows is the bias."""
@@ -29,7 +29,7 @@ last of the d + 1 rows is the bias."""
 
 @dataclass(frozen=True)
 class Read:
-    """What is read out of one vector: the likeliest class with its probability; None: nothing."""
+    """The class read out of one vector, with its probability, or None if nothing is read."""
 
     moment: Moment
     accuracy: float
@@ -38,7 +38,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a read-out reads around a head at one query."""
+    """The classes that a read-out reads around a head at one query."""
 
     readout: ReadOut
     head: Head
@@ -62,7 +62,7 @@ def reading(
 
 MOST_NEAREST = 3
 DIRECTIONS, OFTEN = 256, 0.95
-"""The random directions that chance is measured with, and how many of them stay below it."""
+"""The number of random directions by which chance is measured, and of those below it."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Neighbours:
 
 @dataclass(frozen=True)
 class Contexts:
-    """The nearest contexts among so many texts, with so many positions in all."""
+    """The nearest contexts, and the numbers of texts and positions that were searched."""
 
     texts: int
     positions: int
@@ -99,7 +99,7 @@ Place: TypeAlias = tuple[str, int, Token]
 def neighbours(
     moment: Moment, vector: FloatArray, others: FloatArray, places: Sequence[Place]
 ) -> Neighbours:
-    """The nearest of others (n, d) to a vector (d), by cosine, without the mean of the others.
+    """Find the nearest of others (n, d) to a vector (d), by cosine after subtracting their mean.
 
     Chance is the cosine that the nearest of them reaches for 95 of 100 random directions with the
     covariance of the others: sums of them with random factors.
@@ -119,16 +119,16 @@ def neighbours(
 
 
 def _units(vectors: NDArray[Any]) -> NDArray[Any]:
-    """Vectors (n, d) at length 1; those of length 0 stay."""
+    """Vectors (n, d) scaled to length 1, except those of length 0."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.asarray(vectors / np.where(lengths > 0, lengths, 1))
 
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a head's addition at the query means, as far as it can be told.
+    """The meaning of a head's addition at the query, as far as it is known.
 
-    `chance`: the cosine that the nearest token reaches by chance, None where no token can be
+    `chance`: the cosine that the nearest token reaches by chance, None if no token can be
     compared; `nearest`: the tokens that are nearer, the nearest first.
     """
 

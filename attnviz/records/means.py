@@ -12,11 +12,11 @@ from attnviz.records.tokens import Token
 from attnviz.records.transforms import ErrorsOverTexts, MeanOverTexts, Relative
 
 NAMED = 2
-"""How many of the tokens at one position are named."""
+"""The most tokens of one position that are named."""
 
 
 def mean_of(captures: Sequence[Capture]) -> tuple[Capture, Capture]:
-    """The mean of patterns, position by position, and its standard errors over the texts.
+    """Compute the mean of patterns, position by position, and its standard errors over the texts.
 
     A position at which texts have several tokens is named by the first ones: `blue|red`.
 
@@ -25,7 +25,7 @@ def mean_of(captures: Sequence[Capture]) -> tuple[Capture, Capture]:
     """
     first, n = captures[0], len(captures)
     if n < 2:
-        raise InputError("a mean is over several texts", "give two or more, or one text alone")
+        raise InputError("a mean needs several texts", "give two or more, or only one text")
     for name in ("query_tokens", "key_tokens"):
         sizes = sorted({len(getattr(each, name)) for each in captures})
         if len(sizes) > 1:

@@ -1,4 +1,4 @@
-"""The metrics of a head, each declared once, and what is measured of heads with them.
+"""The metrics of a head, each declared once, and the measurement of heads with them.
 
 Sources: entropy and distance, Vig & Belinkov 2019, "Analyzing the Structure of Attention in a
 Transformer Language Model", arXiv 1906.04284; the sink and its threshold, Gu et al. 2024, "When
@@ -29,11 +29,11 @@ Bools: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Marks:
-    """Which keys (r, n) are earlier copies of a query's token, and which followed these.
+    """Masks of the keys (r, n) that are earlier copies of a query's token, and that followed these.
 
     `of`: for queries (r) and n keys. `since`: queries before this position do not count for
-    `previous`, `duplicate` and `induction`. `apart`: queries and keys are two texts, between which
-    there is no distance.
+    `previous`, `duplicate` and `induction`. `apart`: queries and keys are two texts, without
+    distances.
     """
 
     of: Callable[[IntArray, int], tuple[Bools, Bools]]
@@ -42,7 +42,7 @@ class Marks:
 
 
 def marks_of_tokens(ids: Sequence[int], since: int = 0) -> Marks:
-    """By the ids of the key tokens (n); a query has the token at its own position."""
+    """The marks by the ids of the key tokens (n); a query has the token at its own position."""
     tokens = np.array(ids)
 
     def marks(queries: IntArray, n: int) -> tuple[Bools, Bools]:
@@ -56,7 +56,7 @@ def marks_of_tokens(ids: Sequence[int], since: int = 0) -> Marks:
 
 
 def marks_of_diagonals(period: int) -> Marks:
-    """By distance alone: the diagonals that TransformerLens averages."""
+    """The marks by distance only: the diagonals that TransformerLens averages."""
 
     def marks(queries: IntArray, n: int) -> tuple[Bools, Bools]:
         away = queries[:, None] - np.arange(n)
@@ -66,7 +66,7 @@ def marks_of_diagonals(period: int) -> Marks:
 
 
 def marks_of_two_texts() -> Marks:
-    """None: a key is no copy of a query."""
+    """The marks between two texts: no key is a copy of a query."""
 
     def marks(queries: IntArray, n: int) -> tuple[Bools, Bools]:
         none = np.zeros((len(queries), n), np.bool_)
@@ -76,12 +76,12 @@ def marks_of_two_texts() -> Marks:
 
 
 class MetricRows:
-    """Some rows of the heads of a layer, as metrics see them; h heads, r rows, n keys.
+    """The input of metrics: rows of the heads of a layer; h heads, r rows, n keys.
 
-    `weights` (h, r, n), `sums` (h, r); `keys` (n): their positions; `away` (r, n): how far before
-    its query a key stands, NaN between two texts; `counts` (r, 1): see `Marks.since`; `copies`,
-    `followers` (r, n): see `Marks`; `visible` (r, n), `seen` (r): the keys that a query can attend
-    to, and how many they are.
+    `weights` (h, r, n), `sums` (h, r); `keys` (n): their positions; `away` (r, n): the distance
+    from a query back to a key, NaN between two texts; `counts` (r, 1): see `Marks.since`;
+    `copies`, `followers` (r, n): see `Marks`; `visible` (r, n), `seen` (r): the keys that a query
+    can attend to, and their number.
     """
 
     def __init__(self, block: PatternBlock, marks: Marks, kept: Bools, *, causal: bool) -> None:
@@ -101,15 +101,15 @@ class MetricRows:
 
 
 RowSum: TypeAlias = tuple[NDArray[np.floating], object]
-"""A sum over rows for each head (h), and the number of rows, or the weight, that it is over."""
+"""A sum over rows for each head (h), and its divisor: the number of rows, or the weight."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """A number that describes what a head does: a `meaning` in a clause.
+    """A number that describes a head's behaviour: a `meaning` in a clause.
 
-    `short`: for narrow columns; `unit`: empty for a share; `headvis`: what HeadVis calls its mean
-    over tokens, empty where it has none of this definition.
+    `short`: for narrow columns; `unit`: empty for a share; `headvis`: HeadVis's name for its mean
+    over tokens, empty if HeadVis has none of this definition.
     """
 
     name: str
@@ -130,7 +130,7 @@ class Score:
 
     @property
     def of_distances(self) -> bool:
-        """Whether it counts tokens, so that it is large and needs fewer digits."""
+        """Whether its unit is tokens, so that it is large and needs fewer digits."""
         return self.unit.startswith(("tokens", "patches"))
 
 
@@ -138,10 +138,10 @@ class Score:
 class Metric(Score):
     """A score that is a mean over the rows that can show it; `of`: the sum over some rows.
 
-    A head whose value is `least` or more, over at least `rows` such rows, has the `role`; of
-    several roles that of the lowest `rank`. With fewer rows it would reach the value by chance.
-    `mark`: the keys (r, n) whose weight is the value, over the rows that see any of them.
-    `telling`: the role says what a head does, and not only how its weights are spread.
+    A head whose value is `least` or more, over at least `rows` such rows, has the `role`; the
+    lowest `rank` decides between roles. With fewer rows chance could reach the value. `mark`: the
+    keys (r, n) whose weight is the value, over rows that can attend to one. `telling`: the role
+    describes a head's behaviour, and not only how its weights are spread.
     """
 
     of: Callable[[MetricRows], RowSum] = lambda rows: (np.zeros(len(rows.weights)), 0.0)
@@ -166,7 +166,7 @@ def entropy(weights: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def _normalised(rows: MetricRows) -> RowSum:
-    able = rows.seen > 1  # a query that sees one key has no choice
+    able = rows.seen > 1  # a query with a single key has no choice
     return (rows.entropies[:, able] / np.log(rows.seen[able])).sum(axis=1), float(able.sum())
 
 
@@ -177,7 +177,7 @@ def _distance(rows: MetricRows) -> RowSum:
     return np.einsum("hrk,rk->h", rows.weights, distances), rows.sums.sum(axis=1)
 
 
-# A causal query sees few keys at the beginning of a text, so that a head without any preference has
+# A causal query has few keys at the beginning of a text, so that a head without any preference has
 # much weight on each. The rows of `previous`, `self` and `first` are the fewest over which such a
 # head reaches at most half the threshold.
 METRICS: Mapping[str, Metric] = by_name(
@@ -292,7 +292,7 @@ IMAGE_METRICS: Mapping[str, Score] = {
 
 @dataclass(frozen=True)
 class Role:
-    """What a head is called when a metric reaches a threshold over enough `rows`."""
+    """The name for a head when a metric reaches a threshold over enough `rows`."""
 
     name: str
     metric: str
@@ -318,7 +318,7 @@ else:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean, NaN where nothing could be measured; `error` is its standard error over samples."""
+    """A mean, NaN if nothing could be measured; `error` is its standard error over samples."""
 
     mean: float
     error: float | None = None
@@ -333,7 +333,7 @@ class Estimate:
     def ratio(cls, values: Sequence[float], sizes: Sequence[float]) -> "Estimate":
         """The ratio of two means, with its standard error (Cochran 1977, equation 2.39).
 
-        In a mean of ratios, a sample whose size is next to nothing would decide.
+        In a mean of ratios, a sample of almost no size would decide.
         """
         size = fmean(sizes)
         share = fmean(values) / size
@@ -343,7 +343,7 @@ class Estimate:
 
 
 def descending(value: float) -> float:
-    """The key by which the largest value comes first, and one that was not measured last."""
+    """The sorting key that puts the largest value first, and unmeasured ones last."""
     return inf if isnan(value) else -value
 
 
@@ -351,7 +351,7 @@ def descending(value: float) -> float:
 class HeadMetrics:
     """All metrics of a head; `named`: the behaviours that the model's card names it for.
 
-    `rests`: the share of the weight on keys on which it rests, NaN where that was not measured.
+    `rests`: the share of the weight on keys on which it rests, NaN if not measured.
     """
 
     head: Head
@@ -368,8 +368,8 @@ class HeadReport:
     `capture`: the run, without its patterns. `probe`: the convention by which a probe was measured;
     empty for a text. `sinks` of all `measured` heads, of which `heads` may be some, put more than
     0.3 of their weight on the first token. `untold`: the roles that were measured over too few
-    rows, and over how many. `others`: the runs of further texts, or images. `scores`: what was
-    measured. `on_probe`: the roles of heads on the probe, where these were measured before.
+    rows, with their number. `others`: the runs of further texts, or images. `scores`: those that
+    were measured. `on_probe`: the roles of heads on the probe, if these were measured before.
     """
 
     capture: Capture
@@ -385,9 +385,9 @@ class HeadReport:
 
 @dataclass
 class MeasureHeads:
-    """Consumes the rows of a run, and measures every head; no query sees `dropped` keys.
+    """Consumes the rows of a run, and measures every head, without attention to `dropped` keys.
 
-    `rests`: finds where heads rest in the same rows; None where that is not asked for.
+    `rests`: finds the keys on which heads rest, in the same rows; None if not wanted.
     """
 
     marks: Marks
@@ -399,7 +399,7 @@ class MeasureHeads:
     _keys: dict[Head, dict[str, NDArray[np.float64]]] = field(
         default_factory=lambda: defaultdict(dict)
     )
-    """For each telling metric (2, n_keys): the weight on marked keys, and on all of these rows."""
+    """For each telling metric (2, n_keys): the weight on marked keys, and on all, in its rows."""
 
     def __call__(self, block: PatternBlock) -> None:
         n, heads = block.weights.shape[2], [Head(block.layer, head) for head in block.heads]
@@ -426,9 +426,9 @@ class MeasureHeads:
                 self._counts[name][head] = self._counts[name].get(head, 0.0) + float(counts[i])
 
     def resting(self) -> dict[Head, dict[str, float]]:
-        """Every head's `rests`, and its telling metrics as shares of the weight that does not rest.
+        """Every head's `rests`, and its telling metrics as shares of the weight on other keys.
 
-        A metric whose rows keep less than a fifth has no such share.
+        A metric whose rows keep less than a fifth of their weight has no such share.
         """
         found = dict[Head, dict[str, float]]()
         if self.rests is None:
@@ -443,12 +443,12 @@ class MeasureHeads:
         return found
 
     def metrics(self) -> dict[Head, dict[str, float]]:
-        """Every head's metrics; NaN where no query could show one."""
+        """Every head's metrics; NaN if no query could show one."""
         heads = sorted(self._sums["entropy"])
         return {head: {name: self._mean(name, head) for name in METRICS} for head in heads}
 
     def rows(self) -> dict[str, int]:
-        """How many rows could show each metric that a role follows from."""
+        """The number of rows that could show each metric from which a role follows."""
         counts = {role.metric: self._counts[role.metric].values() for role in ROLES}
         return {metric: int(max(rows, default=0)) for metric, rows in counts.items()}
 
@@ -464,8 +464,8 @@ def role_of(
 ) -> Role | None:
     """The first role whose threshold is reached, over enough rows.
 
-    `resting`: where the head rests, its telling metrics are judged on what does not, and a head
-    that rests is a sink, whichever key it rests on.
+    `resting`: for a head with rests, its telling metrics are judged on the other weight, and the
+    head is a sink, whichever key it rests on.
     """
     off_rests = {name: each.mean for name, each in (resting or {}).items()}
     rests = off_rests.get("rests", 0.0)
@@ -476,12 +476,12 @@ def role_of(
 
 
 def untold_roles(rows: Mapping[str, int]) -> tuple[tuple[Role, int], ...]:
-    """The roles that some rows could show, but too few: each with their number."""
+    """The roles that too few rows could show, each with their number."""
     return tuple((r, rows[r.metric]) for r in ROLES if 0 < rows[r.metric] < r.rows)
 
 
 def estimates(samples: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:
-    """The mean of each metric over samples, with its standard error where there are several.
+    """Compute the mean of each metric over samples, with its standard error if there are several.
 
     Samples that could not show it are left out.
     """
@@ -491,19 +491,19 @@ def estimates(samples: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:
     }
 
 
-# What the attention of windows of text adds up to, as `models/` hands it over.
+# The sums of attention over windows of text, which `models/` computes.
 
 
 EDGES = tuple(1 << i for i in range(15))
-"""Each bin of distances and of positions but the first, which is 0, begins at one of these."""
+"""The first values of bins of distances and positions; the first bin begins at 0."""
 BINS = len(EDGES) + 1
 STRONG = 0.01
 """The least weight that HeadVis counts in its induction score."""
 SUMS = (*METRICS, "squares", "mass", "strong_induction")
 """The sums over the rows: each metric, `squares` of the distance, `mass` of all weights.
 
-`strong_induction` is that of HeadVis: the `STRONG` weights alone, and what followed may be the
-query, whose token then stands twice in a row.
+`strong_induction` is that of HeadVis: only the `STRONG` weights, and the token that followed may
+be the query, if a token occurs twice in a row.
 """
 
 
@@ -512,7 +512,7 @@ class WindowSums:
     """The sums of B windows of n tokens, for H heads.
 
     `sums` (B, H, len(SUMS)); `distances`, `positions` (B, H, bins): the mass by the distance and
-    by the position of the key; `largest` (B, H): the largest weight, first row and column left out;
+    by the position of the key; `largest` (B, H): the largest weight without first row and column;
     `apart` (B, H): the largest of these between two tokens.
     """
 

@@ -15,15 +15,14 @@ from attnviz.records.metrics import Estimate, descending
 
 PartKind: TypeAlias = Literal["embedding", "position", "head", "mlp", "biases", "layer", "token"]
 Group: TypeAlias = Literal["part", "head", "layer", "source"]
-"""Parts as they are; without the token that they are from; by layer; by that token alone."""
+"""Parts as they are; without their token; by layer; or only by their token."""
 
 
 class Part(NamedTuple):
-    """Something that wrote into the residual stream.
+    """A part of the model that wrote into the residual stream.
 
-    `layer` and `head`: of a head, an MLP or a layer. `source`: the position of the token that it is
-    from: an embedding's own, the one that a head took it from, the one at which an MLP worked; None
-    where several are summed up.
+    `layer` and `head`: of a head, an MLP or a layer. `source`: the position of its token: an
+    embedding's own, the key of a head, or the position of an MLP; None for a sum over several.
     """
 
     kind: PartKind
@@ -33,7 +32,7 @@ class Part(NamedTuple):
 
 
 def grouped(part: Part, group: Group) -> Part:
-    """The part that this one is summed up in."""
+    """The part to which this one is summed up."""
     if part.kind == "biases" or group == "part":
         return part
     if group == "head":
@@ -47,7 +46,7 @@ def grouped(part: Part, group: Group) -> Part:
 
 @dataclass(frozen=True, eq=False)
 class Shares:
-    """A sum over parts: `values` (..., parts), which add up to `total` (...) but for rounding."""
+    """A sum over parts: `values` (..., parts), which add up to `total` (...), to rounding."""
 
     parts: tuple[Part, ...]
     values: NDArray[np.float64]
@@ -62,21 +61,21 @@ class Shares:
         return Shares(parts, values.reshape(*self.values.shape[:-1], len(parts)), self.total)
 
     def strongest(self, most: int) -> list[int]:
-        """The indices of the parts whose values are farthest from 0, on the mean over all sums."""
+        """The indices of the parts whose mean absolute values are largest over all sums."""
         sizes = np.abs(self.values.reshape(-1, len(self.parts))).mean(axis=0)
         order: list[int] = np.argsort(-sizes, kind="stable")[:most].tolist()
         return order
 
     @property
     def means(self) -> list[tuple[Part, Estimate]]:
-        """Each part with the mean of what it adds over all sums, the farthest from 0 first."""
+        """Each part with the mean of its values over all sums, the farthest from 0 first."""
         values = self.values.reshape(-1, len(self.parts)).T
         means = zip(self.parts, map(Estimate.of, values.tolist()), strict=True)
         return sorted(means, key=lambda each: -abs(each[1].mean))
 
     @property
     def sums(self) -> list[int]:
-        """In how many sums each part is not 0."""
+        """The number of sums in which each part is not 0."""
         sums: list[int] = (self.values.reshape(-1, len(self.parts)) != 0).sum(axis=0).tolist()
         return sums
 
@@ -90,7 +89,7 @@ class Shares:
 
 @lru_cache(maxsize=8)
 def _places(parts: tuple[Part, ...], group: Group) -> tuple[tuple[Part, ...], NDArray[np.int64]]:
-    """The parts that these are summed up in, and for each which of them it belongs to."""
+    """The parts to which these are summed up, and the index of its sum for each part."""
     numbers: dict[Part, int] = {}
     places = [numbers.setdefault(grouped(part, group), len(numbers)) for part in parts]
     return tuple(numbers), np.array(places)
@@ -99,22 +98,22 @@ def _places(parts: tuple[Part, ...], group: Group) -> tuple[tuple[Part, ...], ND
 def aligned(
     each: Sequence[Shares], roles: Sequence[Sequence[str]], *, by_position: bool = False
 ) -> tuple[Shares, tuple[str, ...]]:
-    """The one sum of each of several texts, over the same parts: values (texts, parts).
+    """Align the sums of several texts over the same parts: values (texts, parts).
 
-    `roles`: of each text the role of every token (n), or nothing. The source of a part is then the
+    `roles`: for each text the role of every token (n), or nothing. The source of a part is then the
     number of a role, whose names are returned, too; without roles, parts are summed up over their
     tokens. A part that a text lacks adds 0 to its sum, so that the means still add up.
     `by_position`: roles are the positions of tokens.
 
     Raises:
-        InputError: they are, and the texts have several lengths.
+        InputError: roles are positions, and the texts have several lengths.
     """
     lengths = {len(own) for own in roles}
     if by_position and len(lengths) > 1:
         raise InputError(
             f"the texts have {min(lengths)} to {max(lengths)} tokens, so that positions do not "
             "correspond",
-            f"take {option('roles', 'word')}, or name parts of the texts with {option('segments')}",
+            f"use {option('roles', 'word')}, or name parts of the texts with {option('segments')}",
         )
     numbers, names, rows = dict[Part, int](), dict[str, int](), []
     for shares, own in zip(each, roles, strict=True):
@@ -129,7 +128,7 @@ def aligned(
     return Shares(tuple(numbers), values, np.concatenate([s.total for s in each])), tuple(names)
 
 
-# Heads by the weights of a model, without any text.
+# Properties of heads by a model's weights, without any text.
 
 Through: TypeAlias = Literal["query", "key", "value"]
 
@@ -139,8 +138,8 @@ class Copying:
     """Whether a head's OV circuit makes the token that it attends to likelier.
 
     `eigenvalues`: Σλ / Σ|λ| over the circuit's eigenvalues λ (Elhage et al. 2021), from -1 (all
-    negative) to 1 (all positive). `top`: the share of `tokens` that, attended to, raise themselves
-    most of all. Both are NaN where the circuit is 0 but for rounding.
+    negative) to 1 (all positive). `top`: the share of `tokens` that, attended to, raise their own
+    logit most of all. Both are NaN if the circuit is 0 except for rounding.
     """
 
     head: Head
@@ -151,10 +150,10 @@ class Copying:
 
 @dataclass(frozen=True)
 class Composition:
-    """How much of what a head writes another one reads through its query, key or value.
+    """The share of a head's output that another one reads through its query, key or value.
 
-    ‖W_OV · W‖ / (‖W_OV‖ · ‖W‖), where W is what the reader does with it; NaN where one of the two
-    is 0 but for rounding.
+    ‖W_OV · W‖ / (‖W_OV‖ · ‖W‖), where W is the reader's matrix; NaN if one of the two is 0
+    except for rounding.
     """
 
     writer: Head
@@ -165,11 +164,11 @@ class Composition:
 
 @dataclass(frozen=True, eq=False)
 class Circuits:
-    """The copying of each head, and how heads compose.
+    """The copying of each head, and the composition of heads.
 
     `expected`: the mean score over random matrices of the same shapes, for each way. `composed`:
-    for each way the scores (heads, heads), writers down; NaN where the reader is not later. Without
-    queries and keys where these are turned by their positions (rotary).
+    for each way the scores (heads, heads), writers down; NaN if the reader is not later. Queries
+    and keys are left out if rotary position embeddings turn them.
     """
 
     model: ModelIdentity
@@ -180,7 +179,7 @@ class Circuits:
 
     @property
     def compositions(self) -> Sequence[Composition]:
-        """Every pair, the largest score over what is expected first; those without one last."""
+        """Every pair, the largest ratio of score to expected score first; unscored ones last."""
         pairs = [
             Composition(writer, reader, through, float(scores[i, j]))
             for through, scores in self.composed.items()

@@ -1,4 +1,4 @@
-"""Path patching: what reaches one part of a model from another, the other heads held fixed."""
+"""Path patching: effects of one part of a model on another, with the other heads held fixed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ MlpsOnPaths: TypeAlias = Literal["recompute", "freeze"]
 
 
 def held_fixed(mlps: MlpsOnPaths) -> tuple[SiteKind, ...]:
-    """The kinds of sites that a path holds at what they are in the text's own run."""
+    """The kinds of sites that a path holds at their values in the text's own run."""
     return ("head", "mlp") if mlps == "freeze" else ("head",)
 
 
 class Receiver(NamedTuple):
     """The end of a path.
 
-    The logits (no `layer`), what the MLP of a layer reads, or with a `letter` a head's own queries,
-    keys or values, as its attention is given them: after a rotation; where heads share keys and
-    values, this head's copy alone.
+    The logits (no `layer`), the input of a layer's MLP, or with a `letter` a head's own queries,
+    keys or values, as its attention takes them: after a rotation; if heads share keys and values,
+    only this head's copy.
     """
 
     layer: int | None = None
@@ -36,11 +36,11 @@ class Receiver(NamedTuple):
 
     @property
     def input(self) -> int:
-        """Its place among the inputs of an attention."""
+        """The index of its letter among an attention's inputs."""
         return "qkv".index(self.letter or "")
 
     def follows(self, sender: Site) -> bool:
-        """Whether the sender stands before it."""
+        """Whether the sender precedes it in the model."""
         if self.layer is None or sender.layer < self.layer:
             return True
         return sender.layer == self.layer and self.head is None and sender.kind == "head"
@@ -51,10 +51,10 @@ LOGITS = Receiver()
 
 @dataclass(frozen=True)
 class Paths:
-    """Senders, whose outputs are those of the `source`, and where these are received.
+    """Senders, whose outputs are those of the `source`, and their receivers.
 
-    `mlps`: those between sender and receiver are computed anew (Wang et al. 2022, appendix B), or
-    held at what they add in the text's own run, as all heads are but the sender.
+    `mlps`: those between sender and receiver are recomputed (Wang et al. 2022, appendix B), or
+    held at their values in the text's own run, like all heads but the sender.
     """
 
     senders: Sequence[Edit]
@@ -63,7 +63,7 @@ class Paths:
     mlps: MlpsOnPaths = "recompute"
 
     def received(self, senders: Sequence[int]) -> list[tuple[Receiver, list[int]]]:
-        """Each receiver but the logits, with the places of those senders that stand before it."""
+        """Each receiver except the logits, with the indices of the senders that precede it."""
         return [
             (to, [i for i, at in enumerate(senders) if to.follows(self.senders[at].site)])
             for to in self.receivers
@@ -72,7 +72,7 @@ class Paths:
 
 
 PathConsumer: TypeAlias = Callable[[int, Receiver, FloatArray], None]
-"""Is given the number of a sender, a receiver, and the logits (V) after the last position."""
+"""A function of the number of a sender, a receiver, and the logits (V) after the last position."""
 
 
 # Attribution patching: all patches at once, to first order.
@@ -82,9 +82,9 @@ PathConsumer: TypeAlias = Callable[[int, Receiver, FloatArray], None]
 class SlopeOf:
     """A request for the first order of patches.
 
-    `kinds`: the kinds and layers of sites. `measure`: is given the logits (V) after the text and
+    `kinds`: the kinds and layers of sites. `measure`: takes the logits (V) after the text and
     after the source, and names the token whose log-probability, or the two whose difference of
-    logits is measured. `direct`: of paths to the logits alone, with all heads held fixed; as
+    logits is measured. `direct`: only paths to the logits, with all heads held fixed; like
     `Paths.mlps`.
     """
 
@@ -96,9 +96,9 @@ class SlopeOf:
 
 @dataclass(frozen=True, eq=False)
 class FirstOrder:
-    """By how much patches change what is measured, to first order.
+    """The effects of patches on the measure, to first order.
 
-    `before`, `ends` (V): the logits after the text and after the source. `products`: of kinds of
+    `before`, `ends` (V): the logits after the text and after the source. `products`: for kinds of
     sites in layers (n, heads), or (n, 1): the gradient times the difference of both texts'
     vectors, at each position of the text.
     """

@@ -1,4 +1,4 @@
-"""Token positions: which tokens of a text a name such as `creature#2` stands for."""
+"""Token positions: the tokens of a text that a name such as `creature#2` stands for."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from attnviz.records.tokens import Token
 
 
 def check_names(names: Sequence[str], parameter: str) -> None:
-    """Check what can be wrong with names whatever the text."""
+    """Check names for faults that do not depend on the text."""
     for name in filter(is_expression, names):
         compiled(name, parameter)
 
@@ -41,7 +41,7 @@ def one_position(tokens: Sequence[Token], name: str, parameter: str) -> int:
     if len(matches) > 1:
         places = ", ".join(str(match[-1]) for match in matches)
         raise UsageError(
-            f"{option(parameter, repr(name))} stands at {len(matches)} positions ({places})",
+            f"{option(parameter, repr(name))} is at {len(matches)} positions ({places})",
             f"choose one: {option(parameter, f'{name}#1')} is the first, "
             f"{option(parameter, matches[0][-1])} its index",
         )
@@ -71,7 +71,7 @@ def find_matches(
 ) -> list[tuple[int, ...]]:
     """The occurrences of a name, each as the positions of its tokens; at least one.
 
-    `text`: what the tokens are, for messages.
+    `text`: the word for the tokens' source, for messages.
     """
     if re.fullmatch(r"-?[0-9]{1,9}", name):
         if -len(tokens) <= int(name) < len(tokens):
@@ -108,9 +108,9 @@ def find_matches(
 def _matching(
     tokens: Sequence[Token], name: str, parameter: str, text: str
 ) -> list[tuple[int, ...]]:
-    """The tokens in which a regular expression between slashes occurs.
+    """Find the tokens in which a regular expression between slashes occurs.
 
-    A special token is no part of the text: `/^[A-Z]/` does not match BOS, `/BOS|^a/` does.
+    A special token is not part of the text: `/^[A-Z]/` does not match BOS, `/BOS|^a/` does.
     """
     expression = compiled(name, parameter)
     meant = [token for token in tokens if not token.special or token.label in name]
@@ -144,10 +144,10 @@ def _named(tokens: Sequence[Token], name: str) -> list[tuple[int, ...]]:
 
 
 def _occurrences(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
-    """Where the word stands by itself, in one token or in several; else in another case.
+    """The occurrences of a word by itself, in one token or several; else in another case.
 
-    Where it nowhere stands by itself, the tokens and runs that read so within longer words:
-    `it` is the word wherever there is one, and no piece of `suitcase`, however that was cut.
+    If it nowhere occurs by itself, the tokens and runs spelled so within longer words: `it` is
+    the word if the text has it, and not a piece of `suitcase`, however that was split.
     """
     exact: list[tuple[int, ...]] = [
         (token.index,)
@@ -165,7 +165,7 @@ def _occurrences(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
 
 
 def word_around(tokens: Sequence[Token], name: str) -> str:
-    """The first word of which a name stands for a piece, as none reads so; else nothing."""
+    """The first word of which a name matches only a piece, or "" if it matches a word."""
     if is_expression(name) or re.fullmatch(r"-?[0-9]{1,9}", name):
         return ""
     numbered = re.fullmatch(r"(.+)#[0-9]{1,9}", name, flags=re.DOTALL)
@@ -185,14 +185,14 @@ def _words(tokens: Sequence[Token]) -> list[list[int]]:
 
 
 def _whole(tokens: Sequence[Token]) -> Callable[[tuple[int, ...]], bool]:
-    """Whether a run of tokens begins and ends where words do."""
+    """A test whether a run of tokens begins and ends where words do."""
     groups = _words(tokens)
     firsts, lasts = {group[0] for group in groups}, {group[-1] for group in groups}
     return lambda run: run[0] in firsts and run[-1] in lasts
 
 
 def _spelled(tokens: Sequence[Token], word: str) -> list[tuple[int, ...]]:
-    """Runs of tokens whose source, without outer spaces, is the word (or several words)."""
+    """Find runs of tokens whose source, without outer spaces, is the word (or several words)."""
     bare = word.strip()
     runs = []
     for first, token in enumerate(tokens):
@@ -232,11 +232,11 @@ def _not_there(tokens: Sequence[Token], name: str, parameter: str, text: str) ->
 LONGEST, MOST_REPEATS = 500, 1_000
 """The most characters of an expression, and the most repetitions of all its counts together."""
 SECONDS = 1.0
-"""How long an expression may be searched for in one text."""
+"""The seconds that the search of an expression in one text may take."""
 _CALL = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<call>\(\?(?:[R0-9&]|[+-][0-9]|P[>&]))", re.DOTALL
 )
-"""A call to a group, `(?R)`, which is no escaped character and in no set."""
+"""A call to a group, `(?R)`, outside of escapes and sets."""
 _COUNT = re.compile(r"\{\s*(\d*)\s*(?:,\s*(\d*)\s*)?\}")
 
 
@@ -247,7 +247,7 @@ def is_expression(name: str) -> bool:
 
 def compiled(name: str, parameter: str) -> Any:
     """The expression of the package `regex`, whose search has a limit of time."""
-    import regex  # type: ignore[import-untyped]  # takes a moment
+    import regex  # type: ignore[import-untyped]  # slow to import
 
     if len(name) > LONGEST:
         raise UsageError(
@@ -256,7 +256,7 @@ def compiled(name: str, parameter: str) -> Any:
         )
     if any(match["call"] for match in _CALL.finditer(name)):
         raise UsageError(
-            f"{option(parameter, name)} calls a group from within, whose memory has no limit",
+            f"{option(parameter, name)} calls a group recursively, which needs unlimited memory",
             "write the group out",
         )
     counts = (int((match[2] or match[1] or "0")[:9]) for match in _COUNT.finditer(name))

@@ -1,4 +1,4 @@
-"""Next tokens: the logits that a model hands over, and the predictions read from them."""
+"""Next tokens: a model's logits, and the predictions from them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +15,7 @@ from attnviz.records.heads import Head
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Shares, aligned
 
-# What is measured after a text: an answer, alone or rather than another token.
+# The measure after a text: an answer, or an answer rather than another token.
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,8 @@ class Candidate:
     """A token that may come next.
 
     `label` is the token as a person reads it, `exact` its own text with its leading space; empty
-    where it has none of its own (a special token, a part of a letter). `begins`: the word that was
-    asked for, where it has several tokens and this is the first.
+    if it has none (a special token, a part of a letter). `begins`: the word that was asked for, if
+    it has several tokens and this is the first.
     """
 
     id: int
@@ -35,7 +35,7 @@ class Candidate:
 
     @property
     def quoted(self) -> str:
-        """The exact text in quotes, or the label where there is no text."""
+        """The exact text in quotes, or the label if it has no text."""
         return in_quotes(self.exact) if self.exact else self.label
 
 
@@ -52,7 +52,7 @@ class Question:
     versus: Candidate | None = None
 
     def likely(self, last: FloatArray) -> "Question":
-        """The same with the probabilities of its tokens; `last`: the logits (V) after the text."""
+        """Add the probabilities of its tokens; `last`: the logits (V) after the text."""
         logs = log_softmax(last)
         answer, *other = (replace(t, probability=exp(logs[t.id])) for t in self.tokens)
         return Question(answer, other[0] if other else None)
@@ -71,7 +71,7 @@ class Question:
 
 
 class OfQuestion:
-    """A record of what is measured, as means over texts are, which may have `own_answers`."""
+    """A record with a measure, such as a mean over texts, which may have `own_answers`."""
 
     question: Question | None
     own_answers: bool
@@ -82,7 +82,7 @@ class OfQuestion:
 
     @property
     def answer(self) -> Candidate | None:
-        """The answer; None where there is none, or texts have answers of their own."""
+        """The answer; None without one, or if texts have their own answers."""
         return self.question.answer if self.question and not self.own_answers else None
 
     @property
@@ -93,7 +93,7 @@ class OfQuestion:
 class Outcome(NamedTuple):
     """The prediction of a run for the tokens of a question, or the difference of two runs.
 
-    Logits, and log-probabilities in nats; NaN where the question has no `versus`.
+    Logits, and log-probabilities in nats; NaN if the question has no `versus`.
     """
 
     answer_logit: float
@@ -129,7 +129,7 @@ class LogitRows:
     """Logits (rows, V) for the token after each of the `positions` (rows).
 
     `layer`: the logits as if the model stopped after this layer; None is the whole model. The
-    array may be used only during the call.
+    array is valid only during the call.
     """
 
     layer: int | None
@@ -145,7 +145,7 @@ class NextTokens:
     """The candidates for the token after one position, the likeliest first.
 
     `layer`: the prediction as if the model stopped there; None is the whole model. `followed` is
-    the token that really follows, and `rank` its rank, counted from 1; both are None at the end
+    the token that actually follows, and `rank` its rank, counted from 1; both are None at the end
     of the text.
     """
 
@@ -169,9 +169,9 @@ class LastLink:
 class Attribution:
     """A logit, or the difference of two, as a sum over the parts of the model.
 
-    `shares`: the one sum; `bias` of the output layer is not part of it. `versus`: the other token.
-    `roles` (n): what each token is among those of other texts, where wanted; `by_position`: its
-    position.
+    `shares`: the sum; `bias` of the output layer is not part of it. `versus`: the other token.
+    `roles` (n): each token's role, shared with other texts, if wanted; `by_position`: roles are
+    positions.
     """
 
     token: Candidate
@@ -190,8 +190,8 @@ class Attribution:
 class AttributionMean:
     """Logits, or differences of two, of several texts as sums over the same parts.
 
-    `token`, `versus`: None where texts have their own. `shares`: values (texts, parts); the source
-    of a part numbers the `roles`. `logit`: its mean over the texts; `bias` is no part of the sums.
+    `token`, `versus`: None if texts have their own. `shares`: values (texts, parts); the source of
+    a part is the number of a role. `logit`: its mean over the texts; `bias` is not in the sums.
     """
 
     measure: Measure
@@ -205,7 +205,7 @@ class AttributionMean:
 
 @dataclass(frozen=True)
 class Prediction:
-    """The next tokens after the last position of a text, and what led the model to them.
+    """The next tokens after the last position of a text, and the evidence for them.
 
     `each`: the next tokens after every position, where wanted; `lens`: those after each layer,
     where wanted; `evidence`: the strongest links of the last position, layer by layer, those to
@@ -231,13 +231,13 @@ class Prediction:
 
 @dataclass(frozen=True)
 class PredictionMean:
-    """How sure a model is, over several texts; errors are those of means over texts.
+    """A model's certainty over several texts; errors are those of means over texts.
 
-    `model`: its name. `texts`: how many. `likeliest`: the probability of the likeliest next token
-    after a text, or (`fills`) in place of its masks; `followed`: the probability of the tokens that
-    really followed within it, where wanted. `measured`: the mean of what is measured of an answer,
-    where one was asked for; `answer` and `versus` are None where texts have their own.
-    `attribution`: the logits by part, where wanted. `classes`: of images, in place of next tokens.
+    `model`: its name. `texts`: their number. `likeliest`: the probability of the likeliest next
+    token after a text, or (`fills`) in place of its masks; `followed`: the probability of the
+    tokens that actually followed within it, if wanted. `measured`: the mean measure of an answer,
+    if one was asked for; `answer` and `versus` are None if texts have their own. `attribution`:
+    the logits by part, if wanted. `classes`: of images, in place of next tokens.
     """
 
     model: str
@@ -254,7 +254,7 @@ class PredictionMean:
 
     @property
     def noun(self) -> str:
-        """What it is the mean over."""
+        """The noun for the items of the mean."""
         return "image" if self.classes else "text"
 
 
@@ -320,7 +320,7 @@ def mean_of(predictions: Sequence[Prediction]) -> PredictionMean:
 
 
 def _shared(questions: Sequence[Question]) -> Question | None:
-    """The question that all texts have; None where there is none, or they have their own."""
+    """The question that all texts share; None without one, or if they have their own."""
     return questions[0] if len({each.ids for each in questions}) == 1 else None
 
 
@@ -365,5 +365,5 @@ def outcome_of(last: FloatArray, ids: Sequence[int]) -> Outcome:
 
 
 def mean_outcome(outcomes: Sequence[Outcome]) -> Outcome:
-    """The mean of each number; NaN where one of them is."""
+    """The mean of each number; NaN if one of them is NaN."""
     return Outcome(*np.mean(np.array(outcomes, np.float64), axis=0).tolist())

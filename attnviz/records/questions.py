@@ -1,7 +1,7 @@
 """Questions that only knowledge of the world answers: "Who wrote Romeo and Juliet?".
 
-A rule of thumb for English, from the words alone. What is meant is a single question without any
-text that could hold the answer, about no person or thing at hand.
+A rule of thumb for English, by words only. Such a question is single, without any text that could
+hold the answer, and not about a person or thing at hand.
 """
 
 import re
@@ -10,7 +10,7 @@ HERE = frozenset(
     """i me my mine we us our you your yours he him his she her hers they them their it its this
     these those here today tonight tomorrow yesterday now ago""".split()
 )
-"""Words by which a question is about somebody or something at hand."""
+"""Words that show that a question is about somebody or something at hand."""
 OF = """capital population currency language president king queen author inventor height depth
 length distance speed size area temperature meaning definition formula symbol plural opposite
 boiling freezing melting square sum origin""".split()
@@ -18,7 +18,7 @@ MADE = (
     "wrote painted composed directed founded designed sculpted built ruled conquered sang".split()
 )
 NEARER = "best nearest latest earliest next last".split()
-"""What looks like a superlative, and asks about something at hand."""
+"""Superlatives of questions about something at hand."""
 NEW = "happening going wrong new next left up on for the that there more else so missing".split()
 DETERMINERS = "the a an that some any all both to in on at with".split()
 
@@ -54,7 +54,7 @@ EMBEDDED = re.compile(
     r"(?:please |happen to )?(?:know|remember|recall|guess|tell|explain|say|(?:have )?any idea)"
     r"(?: (?:to )?(?:me|us))?,? "
 )
-"""What a question may begin with before the one that is meant: "Do you know who wrote Hamlet?"."""
+"""Beginnings of a question before an embedded one: "Do you know who wrote Hamlet?"."""
 VERB_LAST = re.compile(r"(?i)^(how \w+|\w+) (.+) (is|are|was|were)\b")
 
 

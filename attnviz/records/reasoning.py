@@ -12,11 +12,11 @@ NEAR = 4
 LEAST = 4
 """A kurtosis needs this many sentences that can receive."""
 MATTERS = 0.1
-"""Nats; a smaller change is called none."""
+"""Nats; a smaller change counts as none."""
 
 
 def carried(rows: NDArray[np.floating], hops: int) -> NDArray[np.float64]:
-    """Rows of new tokens whose weights on the answer are carried back, so many times.
+    """Carry back the weights on the answer in rows of new tokens, `hops` times.
 
     With rows A (m, n + m - 1), whose last m - 1 keys are the new tokens but the last:
 
@@ -28,7 +28,7 @@ def carried(rows: NDArray[np.floating], hops: int) -> NDArray[np.float64]:
 
     Args:
         rows: (m, n + m - 1), a row for each new token: of the position that wrote it.
-        hops: how many times; 0 leaves the rows as they are.
+        hops: the number of times; 0 leaves the rows unchanged.
     """
     start = np.asarray(rows, np.float64)
     of_prompt = start.shape[1] - (len(start) - 1)
@@ -51,7 +51,7 @@ def by_span(
 
 
 def received(square: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The vertical score of each sentence: the mean of its column, from `NEAR` sentences below on.
+    """The vertical score of each sentence: the mean of its column from `NEAR` sentences below.
 
     Bogdan et al. 2025, "Thought Anchors", arXiv 2506.19143, section on receiver heads.
 
@@ -66,7 +66,7 @@ def received(square: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def kurtosis(values: NDArray[np.float64]) -> float:
-    """The excess kurtosis m₄ / m₂² - 3 of some values; NaN where they do not vary or are few."""
+    """The excess kurtosis m₄ / m₂² - 3 of values; NaN if they do not vary or are few."""
     if len(values) < LEAST:
         return float("nan")
     away = values - values.mean()
@@ -78,10 +78,11 @@ def kurtosis(values: NDArray[np.float64]) -> float:
 
 @dataclass(frozen=True)
 class ChainLink:
-    """A part of an answer, what it attended to most, and the change (nats) when that is cut.
+    """A part of an answer, the source that it attended to most, and the change when that is cut.
 
     `source`: an earlier sentence of the answer, or the name of a segment. `share`: its share of the
-    attention. `other`: the largest loss where the links to another source are cut, `other_source`.
+    attention. `other`: the largest loss when the links to another source, `other_source`, are cut.
+    Changes are in nats.
     """
 
     part: str
@@ -96,7 +97,7 @@ class ChainLink:
 class Chain:
     """The links from an answer through its own sentences to a segment of the prompt.
 
-    `deleted`: the change (nats) of the last link's part without that segment; None where it stays,
+    `deleted`: the change (nats) of the last link's part without that segment; None if it is kept,
     as it asks. `other`: the largest loss without another segment, `other_source`.
     """
 
@@ -116,13 +117,13 @@ class Chain:
 
     @property
     def holds(self) -> bool:
-        """Whether each cut, and the deletion, costs something, and more than any other."""
+        """Whether each cut, and the deletion, lowers the log-probability more than any other."""
         return all(test.holds for test in self.tests)
 
 
 @dataclass(frozen=True)
 class ChainTest:
-    """What it changes (nats) to cut a link, or to delete its source; and the largest other loss."""
+    """The change (nats) by cutting a link, or deleting its source; and the largest other loss."""
 
     kind: Literal["cut", "deletion"]
     link: ChainLink
@@ -132,5 +133,5 @@ class ChainTest:
 
     @property
     def holds(self) -> bool:
-        """Whether it costs something, and more than any other."""
+        """Whether it lowers the log-probability, and more than any other."""
         return self.change < -MATTERS and (self.other is None or self.change < self.other)

@@ -1,15 +1,15 @@
-"""Where the attention of a head rests: keys that take weight and give little.
+"""The rests of a head's attention: keys that take weight and contribute little.
 
 A *rest* of a head is a key
 
 - whose share of the weighted contribution, weight × ‖v·W_O‖ (Kobayashi et al. 2020, "Attention is
   Not Only a Weight", arXiv 2004.10102), is less than half of its share of the weight, where that is
   a tenth and more; or
-- whose column is alike whoever asks: more than half of the queries, of at least five, give it more
-  than .3. It is what sinks are found by (Xiao et al. 2023, arXiv 2309.17453; Gu et al. 2024, "When
-  Attention Sink Emerges in Language Models", arXiv 2410.10781).
+- whose column is alike for every query: more than half of the queries, of at least five, give it
+  more than .3, as in definitions of sinks (Xiao et al. 2023, arXiv 2309.17453; Gu et al. 2024,
+  "When Attention Sink Emerges in Language Models", arXiv 2410.10781).
 
-Both are means over the queries that may attend to the key, but for itself.
+Both are means over the queries that may attend to the key, except itself.
 """
 
 from collections.abc import Sequence
@@ -30,11 +30,11 @@ from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head
 
 TAKES = 0.1
-"""The mean weight from which a key takes weight."""
+"""The least mean weight of a key that takes weight."""
 GIVES = 0.5
-"""A share of the weighted contribution that is a smaller part of the weight is little."""
+"""A share of the weighted contribution counts as little below this part of the weight."""
 ALIKE, ASKED = 0.3, 5
-"""The weight that most queries give to a key that is alike for all, and the fewest to judge by."""
+"""The weight that most queries give to a key that is alike for all, and the fewest queries."""
 TINY = np.finfo(np.float32).tiny
 
 
@@ -42,9 +42,9 @@ TINY = np.finfo(np.float32).tiny
 class FindRests:
     """Consumes the rows of a run, and finds the rests of each head.
 
-    `shape`: (n_queries, n_keys). `lengths` (layers, heads, n_keys): ‖v·W_O‖ of each key; None where
-    no values can be read, so that columns alone are judged. `itself`: query and key of one position
-    are the same token. `queries`: those whose rows it is to be given; None for all.
+    `shape`: (n_queries, n_keys). `lengths` (layers, heads, n_keys): ‖v·W_O‖ of each key; None if
+    no values can be read, so that only columns are judged. `itself`: query and key of one position
+    are the same token. `queries`: those whose rows will arrive; None for all.
     """
 
     shape: tuple[int, int]
@@ -53,20 +53,20 @@ class FindRests:
     itself: bool
     queries: tuple[int, ...] | None = None
     _sums: dict[Head, NDArray[np.float64]] = field(default_factory=dict)
-    """Of each head (3, n_keys): weights, shares of contribution, how many are above ALIKE."""
+    """Sums of each head (3, n_keys): weights, shares of contribution, queries above ALIKE."""
 
     def __post_init__(self) -> None:
-        self._seen = np.zeros(self.shape[0], np.bool_)  # the queries whose rows came
+        self._seen = np.zeros(self.shape[0], np.bool_)  # the queries whose rows arrived
         self._before = self.shape[1] - self.shape[0] if self.causal else 0  # keys before them
 
     def __call__(self, block: PatternBlock) -> None:
-        if self._before > 0:  # the rows of an answer, which come all at once
+        if self._before > 0:  # the rows of an answer, which arrive all at once
             self._seen[:] = True
         else:
             self._seen[block.queries] = True
         weights, n = block.weights, block.weights.shape[2]
         lengths = lengths_of(self.lengths, block.layer, block.heads, n)  # (heads, n)
-        rows = (weights @ lengths[:, :, None])[:, :, 0]  # of each row all that it takes
+        rows = (weights @ lengths[:, :, None])[:, :, 0]  # the whole of each row
         parts = 1 / np.maximum(rows, TINY)
         above = weights > ALIKE
         sums = np.stack(
@@ -90,7 +90,7 @@ class FindRests:
             self._sums[head][:, :n] += one
 
     def means(self, head: Head) -> NDArray[np.float64]:
-        """(3, n_keys): the mean weight, share, and part of the queries above ALIKE of each key."""
+        """Each key's mean weight, share, and part of the queries above ALIKE, shape (3, n_keys)."""
         return self._sums[head] / np.maximum(self._asked, 1)
 
     def of(self, head: Head) -> NDArray[np.bool_]:
@@ -101,7 +101,7 @@ class FindRests:
         return rests
 
     def share(self, head: Head) -> float:
-        """How much of the weight of all queries is on the head's rests, without that on itself."""
+        """The share of all queries' weight on the head's rests, without weight on themselves."""
         return float(self._sums[head][0, self.of(head)].sum() / max(self._seen.sum(), 1))
 
     def array(self, heads_per_layer: Sequence[int]) -> FloatArray:
@@ -113,13 +113,13 @@ class FindRests:
         return found
 
     def learn(self, layer: int, lengths: FloatArray) -> None:
-        """Take ‖v·W_O‖ of a layer (h, n_keys) before its rows; `lengths` has the place for it."""
+        """Store ‖v·W_O‖ of a layer (h, n_keys) in `lengths`, before its rows arrive."""
         assert self.lengths is not None
         self.lengths[layer, : len(lengths)] = lengths
 
     @property
     def _asked(self) -> IntArray:
-        """How many other queries, of those whose rows came, may attend to each key (n_keys)."""
+        """The number of other queries, with rows, that may attend to each key, shape (n_keys)."""
         from_here = np.cumsum(self._seen[::-1])[::-1]
         places = np.arange(self.shape[1]) - self._before
         asked = from_here[np.maximum(places, 0)] if self.causal else self._seen.sum()
@@ -128,14 +128,14 @@ class FindRests:
 
 
 def lengths_of(lengths: FloatArray | None, layer: int, heads: Sequence[int], n: int) -> FloatArray:
-    """‖v·W_O‖ of the first n keys (heads, n); 1 where no values can be read."""
+    """The lengths ‖v·W_O‖ of the first n keys (heads, n); 1 if no values can be read."""
     return (
         np.ones((len(heads), n), np.float32) if lengths is None else lengths[layer, list(heads), :n]
     )
 
 
 def find_rests(capture: Capture, heads: Sequence[Head] | None = None) -> FindRests:
-    """The rests of all heads of a capture, or of some; by columns alone where it has no lengths."""
+    """Find the rests of heads of a capture (None: all); only by columns if it has no lengths."""
     shape, itself = (len(capture.query_tokens), len(capture.key_tokens)), capture.one_sequence
     lengths = _of_these_keys(capture, VALUE_NORMS)
     find = FindRests(shape, lengths, capture.causal, itself)
@@ -145,7 +145,7 @@ def find_rests(capture: Capture, heads: Sequence[Head] | None = None) -> FindRes
 
 
 def with_rests(capture: Capture) -> Capture:
-    """The capture with the rests of all its heads beside it, where it does not hold them."""
+    """The capture with the rests of all its heads, which are computed if it lacks them."""
     held = _of_these_keys(capture, RESTS)
     if held is not None and not any(np.isnan(held[head][0]) for head in capture.heads):
         return capture
@@ -154,13 +154,13 @@ def with_rests(capture: Capture) -> Capture:
 
 
 def rows_of(capture: Capture, head: Head) -> PatternBlock:
-    """All rows of a head of a capture, as a run hands them over; signed numbers by their size."""
+    """All rows of a head of a capture, as a run passes them on; signed numbers by their size."""
     queries = np.arange(len(capture.query_tokens)) + capture.first_query
     return PatternBlock(head.layer, (head.head,), queries, np.abs(capture.weights(head)[None]))
 
 
 def rests_in(capture: Capture, head: Head) -> NDArray[np.bool_]:
-    """The rests of a head (n_keys), as the capture holds them; else by what it holds."""
+    """The rests of a head (n_keys): those that the capture holds, or else computed from it."""
     held = _of_these_keys(capture, RESTS)
     if held is not None and not np.isnan(held[head][0]):
         rests: NDArray[np.bool_] = held[head] > 0
@@ -171,7 +171,7 @@ def rests_in(capture: Capture, head: Head) -> NDArray[np.bool_]:
 
 
 def _of_these_keys(capture: Capture, name: str) -> FloatArray | None:
-    """An extra of each key; None where there is none, or keys were merged since."""
+    """An extra of each key; None without one, or if keys were merged since."""
     extra = capture.extras.get(name)
     return extra if extra is not None and extra.shape[-1] == len(capture.key_tokens) else None
 

@@ -43,10 +43,10 @@ PLAIN_TYPES = frozenset((str, int, bool, NoneType))
 
 
 def to_json(value: object) -> str:
-    """A value as JSON on one line that is safe on a terminal.
+    """Write a value as JSON on one line that is safe on a terminal.
 
-    Letters stay as they are; whatever cannot be printed (control and format characters,
-    lone surrogates, unusual spaces) is written as `\\uXXXX`. Numbers are as `shortest` has them.
+    Letters are unchanged; unprintable characters (control and format characters, lone
+    surrogates, unusual spaces) are written as `\\uXXXX`. Numbers are as in `shortest`.
     """
     written = ENCODE(shortest(value))
     if written.isprintable():
@@ -55,9 +55,9 @@ def to_json(value: object) -> str:
 
 
 def shortest(value: Any) -> Any:
-    """A value for JSON, in which a float32 has no more digits than it takes.
+    """A value for JSON, in which a float32 has no more digits than needed.
 
-    0.1 in float32 would else be 0.10000000149011612. What float32 cannot hold stays as it is.
+    0.1 in float32 would else be 0.10000000149011612. Other numbers are unchanged.
     """
     if type(value) in PLAIN_TYPES:  # most values of most rows
         return value
@@ -78,7 +78,7 @@ def made_to_dict(
     models: Sequence[ModelIdentity] = (),
     call: CallOptions | None = None,
 ) -> dict[str, Any]:
-    """How a result was made; the arguments are those of `how_made`."""
+    """The fields about the making of a result, by the arguments of `how_made`."""
     return MADE.row(how_made(captures, models, call))
 
 
@@ -87,7 +87,7 @@ def how_made(
     models: Sequence[ModelIdentity] = (),
     call: CallOptions | None = None,
 ) -> "HowMade":
-    """How a result was made: by these runs, or these models; None: asked for as captures say."""
+    """The making of a result: runs or models, and options; None for those of the captures."""
     runs = list(captures)
     every = list(dict.fromkeys([*(run.model for run in runs), *models]))
     versions = runs[0].versions if runs and runs[0].versions else versions_now()
@@ -96,8 +96,8 @@ def how_made(
 
 @cache
 def versions_now() -> Mapping[str, str]:
-    """The versions of this program and of the libraries under it that are installed."""
-    import importlib.metadata  # takes a moment that a saved capture need not wait
+    """The installed versions of this program and of its libraries."""
+    import importlib.metadata  # slow to import, and not needed for saved captures
 
     versions = {"python": platform.python_version()}
     for name in ("attnviz", "numpy", "torch", "transformers"):
@@ -118,9 +118,9 @@ JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", N
 
 
 def at(path: str, otherwise: object = KEPT) -> Callable[[Any], Any]:
-    """The value at a path of a record, as `effect.change.mean` or `runs.0.text`.
+    """A function that reads a path of a record, such as `effect.change.mean` or `runs.0.text`.
 
-    It is None behind a None; `otherwise` stands for a value that is None, 0 or empty.
+    Its value is None after a None; `otherwise` replaces a value that is None, 0 or empty.
     """
     steps = [itemgetter(int(s)) if s.isdigit() else attrgetter(s) for s in path.split(".")]
 
@@ -134,11 +134,11 @@ def at(path: str, otherwise: object = KEPT) -> Callable[[Any], Any]:
 
 @dataclass(frozen=True)
 class Field(Generic[RecordT]):
-    """One value of a row: its name, type and meaning, and how a record gives it.
+    """One value of a row: its name, type and meaning, and its function of a record.
 
-    `type`: a Python type, as `int | None`; `Fields`, for an object; `list_of` and `dict_of` such
-    types; a tuple, for one of several; a function that returns `Fields` declared later. `of`: takes
-    the value from a record, or `ABSENT` if `optional`; None: the attribute of the same name.
+    `type`: a Python type, such as `int | None`; `Fields`, for an object; `list_of` and `dict_of`
+    such types; a tuple, for one of several; a function that returns `Fields` declared later. `of`:
+    takes the value from a record, or `ABSENT` if `optional`; None for the attribute of that name.
     """
 
     name: str
@@ -148,19 +148,19 @@ class Field(Generic[RecordT]):
     optional: bool = False
 
     def within(self, part: Callable[[Any], RecordT]) -> "Field[Any]":
-        """The same of a record that has this one as a part."""
+        """This field of a record that has the field's record as a part."""
         of = self.of or attrgetter(self.name)
         return replace(self, of=lambda whole: of(part(whole)))
 
     def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
-        """The JSON Schema of the value; what it refers to is added to the definitions."""
+        """The JSON Schema of the value; schemas that it refers to are added to the definitions."""
         schema = schema_of(self.type, definitions)
         return {**schema, "description": self.about} if self.about else schema
 
 
 @dataclass(frozen=True)
 class Fields(Generic[RecordT]):
-    """The fields of a row or an object, in order; `more`: it has others, which the data name."""
+    """The fields of a row or an object, in order; `more`: it has others, named by the data."""
 
     name: str
     about: str
@@ -172,7 +172,7 @@ class Fields(Generic[RecordT]):
         return [(f.name, f.of or attrgetter(f.name), _writer(f.type)) for f in self.all]
 
     def row(self, record: RecordT) -> dict[str, Any]:
-        """The values of a record by name, as JSON has them."""
+        """The values of a record by name, as in JSON."""
         row = {}
         for name, of, write in self._makers:
             value = of(record)
@@ -181,17 +181,17 @@ class Fields(Generic[RecordT]):
         return row
 
     def within(self, part: Callable[[Any], RecordT]) -> "list[Field[Any]]":
-        """The same fields of a record that has this one as a part."""
+        """These fields of a record that has the fields' record as a part."""
         return [field.within(part) for field in self.all]
 
     def columns(self, rows: Sequence[Row]) -> dict[str, ColumnArray]:
-        """Arrays (n_rows) by name: truth; numbers, NaN where one is missing; else texts."""
+        """Arrays (n_rows) by name: of truth values; of numbers, NaN if missing; else of texts."""
         types = {field.name: field.type for field in self.all}
         names = list(rows[0]) if rows else list(types)
         return {name: _column([row[name] for row in rows], types[name]) for name in names}
 
     def schema(self, definitions: dict[str, Any]) -> dict[str, Any]:
-        """The JSON Schema of a row; what it refers to is added to the definitions."""
+        """The JSON Schema of a row; schemas that it refers to are added to the definitions."""
         schema = {
             "type": "object",
             "description": self.about,
@@ -203,7 +203,7 @@ class Fields(Generic[RecordT]):
 
 @dataclass(frozen=True)
 class JsonOutput:
-    """What a command writes as JSON: rows (with `rows_as_json` also for `-f json`), and objects."""
+    """The JSON of a command: rows (with `rows_as_json` also for `-f json`), and objects."""
 
     rows: Sequence[Fields[Any]] = ()
     objects: Sequence[Fields[Any]] = ()
@@ -214,7 +214,7 @@ class JsonOutput:
         definitions: dict[str, Any] = {}
         rows = [schema_of(row, definitions) for row in self.rows]
         choices = [schema_of(each, definitions) for each in self.objects]
-        about = f"What attnviz {command} -f json writes."
+        about = f"The output of attnviz {command} -f json."
         if rows:
             about += " A line of jsonl is a $defs/row; csv and tsv have its columns, in order."
             definitions["row"] = rows[0] if len(rows) == 1 else {"anyOf": rows}
@@ -222,7 +222,7 @@ class JsonOutput:
             choices.append({"$ref": "#/$defs/rows"})
             definitions["rows"] = {
                 "type": "object",
-                "description": f"attnviz {command} -f json, where it writes rows.",
+                "description": f"The rows of attnviz {command} -f json.",
                 "properties": {
                     "schema": {"const": SCHEMA},
                     "command": {"const": command},
@@ -253,7 +253,7 @@ def dict_of(kind: Any) -> Any:
 
 
 def schema_of(kind: Any, definitions: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of a type; what it refers to is added to the definitions."""
+    """The JSON Schema of a type; schemas that it refers to are added to the definitions."""
     kinds, origin, arguments = kinds_of(kind), get_origin(kind), get_args(kind)
     if len(kinds) > 1:
         return {"anyOf": [schema_of(each, definitions) for each in kinds]}
@@ -281,7 +281,7 @@ def kinds_of(kind: Any) -> tuple[Any, ...]:
 
 
 def _writer(kind: Any) -> Callable[[Any], Any] | None:
-    """The function that makes JSON of a value; None: none is needed."""
+    """The function that makes JSON of a value; None if none is needed."""
     kind = kinds_of(kind)[0]
     if isinstance(kind, FunctionType):
         return lambda value: kind().row(value)
@@ -311,7 +311,7 @@ def _column(values: Sequence[object], kind: Any) -> ColumnArray:
 
 
 def joined(values: Sequence[object]) -> str:
-    """A list in one cell: numbers and texts joined by spaces, objects as JSON."""
+    """A list as one cell: numbers and texts joined by spaces, objects as JSON."""
     plain = all(isinstance(each, str | int | float) for each in values)
     return " ".join(map(str, shortest(values))) if plain else to_json(values)
 
@@ -321,12 +321,12 @@ def joined(values: Sequence[object]) -> str:
 
 LAYER = "The layer, counted from 0."
 HEAD = "The head's number in its layer, counted from 0."
-EXACT = "The token's own text with its leading space; empty: none."
-ERROR = "Standard error; null where there is none."
+EXACT = "The token's own text with its leading space; empty if it has none."
+ERROR = "Standard error; null without one."
 LINE_ABOUT = "The number of the input line; 1 for a single text."
 LINE: Field[Any] = Field("line", int, LINE_ABOUT)
 LINE_OR_MEAN: Field[Any] = Field(
-    "line", int | None, f"{LINE_ABOUT.rstrip('.')}; null: the mean over all lines."
+    "line", int | None, f"{LINE_ABOUT.rstrip('.')}; null for the mean over all lines."
 )
 
 
@@ -336,7 +336,7 @@ def fields_at(path: str, *fields: Field[Any]) -> tuple[Field[Any], ...]:
 
 
 def keyed(*fields: Field[Any]) -> tuple[Field[Any], ...]:
-    """These fields of a mapping, which need not have a key for what is absent."""
+    """These fields of a mapping, in which absent values need no key."""
 
     def key(name: str, record: Mapping[str, Any]) -> Any:
         return record.get(name, ABSENT)
@@ -359,18 +359,18 @@ def head_fields(of: Callable[[Any], Head], prefix: str = "") -> tuple[Field[Any]
 
 def mean_error(of: Callable[[Any], float | None] | None = None) -> Field[Any]:
     """The standard error of a mean over lines."""
-    return Field("error", float | None, "Of a mean over lines, its standard error.", of)
+    return Field("error", float | None, "The standard error of a mean over lines.", of)
 
 
 def measured(value: float | None) -> float | None:
-    """A number, or None where nothing could be measured."""
+    """A number, or None if nothing could be measured."""
     return None if value is None or isnan(value) else value
 
 
 def estimate_fields(
     name: str, about: str, of: Callable[[Any], Any] | None = None, type: Any = float | None
 ) -> tuple[Field[Any], Field[Any]]:
-    """The mean of an `Estimate`, and its standard error; null where there is none."""
+    """The mean of an `Estimate`, and its standard error; null without one."""
     part = of or at(name)
     return (
         Field(name, type, about, lambda record: measured(part(record).mean)),
@@ -385,14 +385,14 @@ MODEL = Fields[ModelIdentity](
         Field("name", str),
         Field("architecture", str),
         Field("revision", str | None),
-        Field("engine", MadeBy, "What ran it; none where it was not run."),
+        Field("engine", MadeBy, "The code that ran it; none if it was not run."),
         Field("dtype", str),
-        Field("parameters", int, "0 where nobody counted them."),
+        Field("parameters", int, "The number of parameters; 0 if not counted."),
         Field("heads_per_layer", list[int]),
         Field(
             "fingerprint",
             str | None,
-            "Of samples of the weights; behind a - of all of them, if they were verified.",
+            "Of samples of the weights; after a - of all of them, if they were verified.",
         ),
     ),
 )
@@ -406,7 +406,7 @@ VERSIONS: Field[Any] = Field(
 
 @dataclass(frozen=True)
 class HowMade:
-    """How a result was made: by which runs of which models, and what was asked for."""
+    """The making of a result: the runs of models, and the options."""
 
     runs: Sequence[Capture]
     models: Sequence[ModelIdentity]
@@ -416,8 +416,8 @@ class HowMade:
 
 _OF_CAPTURE: tuple[Field[Capture], ...] = (
     Field("text", str),
-    Field("target", str, "What an encoder-decoder wrote, or was to write."),
-    Field("bos", bool, "Whether a beginning token was put in front."),
+    Field("target", str, "The text that an encoder-decoder wrote, or was given to write."),
+    Field("bos", bool, "Whether a beginning token was added."),
 )
 RUN = Fields[tuple[Capture, int]](
     "RunObject",
@@ -431,7 +431,7 @@ RUN = Fields[tuple[Capture, int]](
             lambda run: [image.raw.name for image in run[0].images] or ABSENT,
             optional=True,
         ),
-        Field("model", int, "Which of the models, from 0.", at("1")),
+        Field("model", int, "The number of the model, from 0.", at("1")),
     ),
 )
 MADE = Fields[HowMade](
@@ -442,11 +442,11 @@ MADE = Fields[HowMade](
         Field(
             "runs",
             list_of(RUN),
-            "Of each text.",
+            "One for each text.",
             lambda made: [(run, made.models.index(run.model)) for run in made.runs],
         ),
         VERSIONS,
-        Field("seed", int | None, "The seed, where the command takes one.", at("asked.seed")),
+        Field("seed", int | None, "The seed, if the command takes one.", at("asked.seed")),
         Field(
             "options",
             dict[str, Any],
@@ -460,7 +460,7 @@ PATCH = Fields[Patch](
     "The part of an image that a token stands for.",
     (
         Field("view", int, "The view of the image, from 0."),
-        Field("row", int, "In the grid of that view, from 0."),
+        Field("row", int, "The row in the grid of that view, from 0."),
         Field("column", int),
         Field("box", list[float], "x0, y0, x1, y1 in shares of the image."),
     ),
@@ -469,8 +469,8 @@ VIEW = Fields[ImageView](
     "ImageView",
     "A grid of image tokens.",
     (
-        Field("name", str, "overview, or a tile of several."),
-        Field("window", list[float], "x0, y0, x1, y1: what it shows, in pixels of the image."),
+        Field("name", str, "overview, or tile for one of several."),
+        Field("window", list[float], "x0, y0, x1, y1: its part of the image, in pixels."),
         Field("rows", int),
         Field("columns", int),
     ),
@@ -483,23 +483,21 @@ IMAGE = Fields[SeenImage](
         Field("width", int, "In pixels.", lambda image: image.raw.size[0]),
         Field("height", int, "", lambda image: image.raw.size[1]),
         Field("changes", list[str], "What was done to read it.", at("raw.changes")),
-        Field("views", list_of(VIEW), "Empty where its tokens have no known places."),
+        Field("views", list_of(VIEW), "Its views; empty if its tokens have no known places."),
     ),
 )
 SOUND = Fields[HeardSound](
     "SoundObject",
-    "A sound that the model heard.",
+    "A sound that the model read.",
     (
         Field("name", str),
-        Field("rate", int, "Samples a second of the file."),
-        Field("heard_rate", int, "Those that the model heard."),
-        Field("seconds", float, "All that there are."),
-        Field("begin", float, "The second from which on it was heard."),
+        Field("rate", int, "Samples per second of the file."),
+        Field("heard_rate", int, "Samples per second that the model read."),
+        Field("seconds", float, "The length of the whole sound."),
+        Field("begin", float, "The second at which the model began to read."),
         Field("end", float),
         Field("frame", float, "The seconds from one frame to the next."),
-        Field(
-            "window", float, "The seconds that the model takes, padded; 0: as many as there are."
-        ),
+        Field("window", float, "The seconds that the model takes, padded; 0 for any number."),
         Field("changes", list[str], "What was done to read it."),
     ),
 )
@@ -513,9 +511,9 @@ TOKEN = Fields[Token](
         Field("id", int),
         Field("text", str, "The exact slice of the text."),
         Field("exact", str, EXACT),
-        Field("label", str, "As a person reads it."),
+        Field("label", str, "The token as a person reads it."),
         Field("start", int, "Its first character in the text."),
-        Field("end", int, "The character behind its last."),
+        Field("end", int, "The character after its last."),
         Field("special", bool, "Whether it is a special token, which has no slice."),
         Field("part", list[int] | None, "[1, 3]: the first of three that share a character."),
         Field(
@@ -526,7 +524,7 @@ TOKEN = Fields[Token](
             optional=True,
         ),
         Field("patch", PATCH, "", at("patch", ABSENT), optional=True),
-        Field("segment", str, "Of a pair: A or B.", at("segment", ABSENT), optional=True),
+        Field("segment", str, "The text of a pair, A or B.", at("segment", ABSENT), optional=True),
         Field(
             "time",
             list[float],
@@ -539,7 +537,7 @@ TOKEN = Fields[Token](
 
 
 def placed_fields(of: str) -> tuple[Field[Any], ...]:
-    """The part of an image that a token, such as the key, stands for; as `placed_of` has them."""
+    """The part of an image that a token, such as the key, stands for; see `placed_of`."""
     return (
         Field("image", int, f"The image of the {of}, from 1.", optional=True),
         Field("row", int, "Its row in the grid of image tokens, from 0.", optional=True),
@@ -552,7 +550,7 @@ def placed_fields(of: str) -> tuple[Field[Any], ...]:
 
 
 def placed_of(capture: Capture, token: Token) -> tuple[float | None, ...]:
-    """The values of `placed_fields` for a token of a capture; None each for one of text."""
+    """The values of `placed_fields` for a token of a capture, or None for a token of text."""
     if (patch := token.patch) is None:
         return (None,) * 7
     width, height = capture.images[patch.image].raw.size
@@ -581,7 +579,7 @@ def place_of(capture: Capture, token: Token) -> tuple[float | None, ...]:
 
 
 ADDED: Field[Any] = Field("made", MADE, "", lambda record: ABSENT)
-"""How an object was made; whoever writes it adds this at its end."""
+"""The making of an object, which writers add at its end."""
 UNKNOWN: Field[Any] = Field(
     "unknown_words",
     list[str],
@@ -599,7 +597,7 @@ TRANSFORMS: Field[Any] = Field(
 
 
 def object_fields(command: str) -> tuple[Field[Any], ...]:
-    """The first fields of a JSON object that is no list of rows."""
+    """The first fields of a JSON object that is not a list of rows."""
     return (
         Field("schema", str, "", lambda record: SCHEMA),
         Field("command", Literal[command], "", lambda record: command),
@@ -615,7 +613,7 @@ NAMED_HEAD = Fields[NamedHead](
     (
         Field("behaviour", str),
         *head_fields(at("head")),
-        Field("title", str, "What it is known for, for a person."),
+        Field("title", str, "The behaviour that it is known for, in words."),
     ),
 )
 

@@ -1,4 +1,4 @@
-"""Which of many effects differ from 0: p-values, corrected for how many were tested."""
+"""The effects that differ from 0: p-values, corrected for the number of tests."""
 
 from collections.abc import Sequence
 from math import exp, lgamma, log, log1p
@@ -6,18 +6,18 @@ from math import exp, lgamma, log, log1p
 from attnviz.records.metrics import Estimate
 
 LEVEL = 0.05
-"""The chance of even one false finding among all that are tested."""
+"""The chance of even one false finding among all tests."""
 
 
 MOST_TERMS = 10_000
-"""Of the continued fraction; about as many as the root of the larger parameter are needed."""
+"""Terms of the continued fraction; about the root of the larger parameter are needed."""
 FEWEST = 5
-"""With fewer samples nothing is tested: the test assumes normal ones, and few do not average out
-that they are not."""
+"""With fewer samples nothing is tested: the test assumes normal samples, or enough that their mean
+is nearly normal."""
 
 
 def two_sided(estimate: Estimate, samples: int) -> float:
-    """The p-value of a mean of samples against 0, by its standard error, which it needs.
+    """The p-value of a mean of samples against 0, by its standard error, which must be known.
 
     Student's t: the chance that a number of this distribution with `samples` - 1 degrees of freedom
     is further from 0 than the mean is in standard errors (Student 1908).
@@ -36,7 +36,7 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
     """
     if x <= 0 or x >= 1:
         return float(x >= 1)
-    if x > (a + 1) / (a + b + 2):  # where the fraction is slow
+    if x > (a + 1) / (a + b + 2):  # where the fraction converges slowly
         return 1 - incomplete_beta(b, a, 1 - x)
     upper, lower, value = 1.0, 0.0, 1.0
     for i in range(MOST_TERMS):
@@ -59,8 +59,8 @@ def incomplete_beta(a: float, b: float, x: float) -> float:
 def holm(estimates: Sequence[Estimate], samples: int) -> list[float | None]:
     """Holm's step-down p-values of means against 0; None for all with too few samples.
 
-    With m tested, the i-th smallest p-value, from 0, is multiplied by m - i; none is below an
-    earlier one, or above 1 (Holm 1979). Rejecting what is below a level keeps the chance of any
+    With m tests, the i-th smallest p-value, from 0, is multiplied by m - i; none is below an
+    earlier one, or above 1 (Holm 1979). Rejecting p-values below a level keeps the chance of any
     false finding below it, however the effects depend on one another.
     """
     if samples < FEWEST:

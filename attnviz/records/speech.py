@@ -1,4 +1,4 @@
-"""Words of a text to seconds of a sound, by the attention of one to the other."""
+"""The alignment of a text's words with the seconds of a sound, by attention."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +19,9 @@ from attnviz.records.tokens import Token
 
 
 def alignment_heads(capture: Capture) -> tuple[Head, ...]:
-    """Those that the model's settings name; else all of the upper half of its layers.
+    """The heads for alignment that the model's settings name; else the upper half of its layers.
 
-    As Whisper's authors take them.
+    Whisper's authors do the same.
     """
     named = [each.head for each in capture.named_heads if each.behaviour == ALIGNMENT]
     every = every_head(capture.model.heads_per_layer)
@@ -31,9 +31,9 @@ def alignment_heads(capture: Capture) -> tuple[Head, ...]:
 
 @dataclass(frozen=True)
 class SpokenWord:
-    """A word, the seconds in which it is heard, and the share of its attention that is on them.
+    """A word, its seconds in the sound, and the share of its attention that is on them.
 
-    `tokens`: the positions of its first token, and of the one behind its last.
+    `tokens`: the positions of its first token, and of the one after its last.
     """
 
     text: str
@@ -59,7 +59,7 @@ def check_aligned(capture: Capture) -> None:
     """Check that a text attends to a sound, which has a frame for each of its words.
 
     Raises:
-        UsageError: it does not, or has not.
+        UsageError: it does not, or the sound has too few frames.
     """
     timed = any(token.time for token in capture.key_tokens)
     if timed and capture.kind == "cross":
@@ -75,14 +75,14 @@ def check_aligned(capture: Capture) -> None:
     if timed:
         writes = capture.kind != "self"
         raise UsageError(
-            "words are aligned by the attention of a text to a sound",
+            "words cannot be aligned: this attention is not from a text to a sound",
             "use this model's cross-attention" if writes else "use a model that writes a text",
         )
     raise UsageError("there is no sound to align a text with", "give one")
 
 
 def aligned(capture: Capture, heads: Sequence[Head]) -> Alignment:
-    """The words of a capture that holds these heads, each with its seconds.
+    """Align the words of a capture that holds these heads with their seconds.
 
     A word begins where the path of its first token does, and ends where that of the next word, or
     of the end of the text, begins.
@@ -105,16 +105,16 @@ def aligned(capture: Capture, heads: Sequence[Head]) -> Alignment:
 
 
 def lost_letters(capture: Capture) -> str:
-    """The letters of the target text of which the tokenizer makes no token."""
+    """The letters of the target text that are in no token."""
     spans = [range(token.start, token.end) for token in capture.query_tokens]
     places = set(range(len(capture.target))).difference(*spans)
     return "".join(capture.target[i] for i in sorted(places)).strip()
 
 
 def heard_weights(capture: Capture, heads: Sequence[Head]) -> Iterator[FloatArray]:
-    """For each head (all rows, frames): weights on the sound, scaled as if there were no padding.
+    """Yield each head's weights on the sound (all rows, frames), scaled as if without padding.
 
-    The last row is that in which the end of the text is read, where the capture holds it.
+    The last row is the attention at the end of the text, if the capture holds it.
     """
     _, frames = heard_rows(capture)
     ends = capture.extras.get(END_READ)  # (layers, heads, n_keys)
@@ -127,9 +127,9 @@ def heard_weights(capture: Capture, heads: Sequence[Head]) -> Iterator[FloatArra
 
 
 def _words(tokens: Sequence[Token]) -> list[tuple[int, int]]:
-    """The tokens of each word, from one place to another: those between spaces.
+    """The tokens of each word between spaces, as a start and an end.
 
-    A text without spaces has the words that a reader sees.
+    A text without spaces is split by `word_groups`.
     """
     own = [n for n, token in enumerate(tokens) if not token.special]
     begins = [n for n in own if n == own[0] or tokens[n].exact[:1].isspace()]

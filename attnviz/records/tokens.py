@@ -1,4 +1,4 @@
-"""What a run is given: tokens, the segments of a prompt, how to write an answer, and options."""
+"""The input of a run: tokens, the segments of a prompt, the settings of answers, and options."""
 
 import math
 from bisect import bisect_right
@@ -14,7 +14,7 @@ from attnviz.records.places import PADDING, Patch, RawImage, Span
 
 SPECIAL_LABEL = "BOS"
 MASKS = ("[MASK]", "<mask>")
-"""The names of masks; a text may have either, whatever the model's own is."""
+"""The names of masks; a text may have either, whichever is the model's own."""
 
 
 SEGMENTS = "A", "B"
@@ -25,16 +25,20 @@ SEGMENTS = "A", "B"
 class Token:
     """One token of a text.
 
-    `text` is the exact slice of the source, `start` and `end` are its offsets in characters.
-    Tokens that share one character (a letter cut into bytes) all carry that character's slice,
-    and `part` says which of them this is: (1, 3) is the first of three. A token that only marks
-    the beginning of a word has the space before the word, or an empty slice if there is none.
-    A special token (BOS, [SEP]) has no slice: its offsets are equal, its text is empty, and
-    `name` is its label. `spaced`: the token begins with a space that its slice leaves out, as some
-    tokenizers count their offsets. `image`: the number of the image, from 0, that it is a part of;
-    `patch`: the cell of that image that it stands for, if it does: marks of rows and ends do not.
-    `time`: the seconds of a sound that it stands for. `segment`: the text of a pair whose slice it
-    is; `type`: the number by which a model tells both texts, special tokens too.
+    Tokens that share one character (a letter cut into bytes) all carry that character's slice. A
+    token that only marks the beginning of a word has the space before the word, or an empty slice
+    if there is none. A special token (BOS, [SEP]) has an empty slice.
+
+    Attributes:
+        text: the exact slice of the source, at the characters `start` to `end`.
+        part: (1, 3) for the first of three tokens that share a character.
+        name: the label of a special token.
+        spaced: the token begins with a space that its slice leaves out, as in some tokenizers.
+        image: the number of the image that it is a part of, from 0.
+        patch: the cell of that image; None for marks of rows and ends.
+        time: the seconds of a sound that it stands for.
+        segment: the text of a pair whose slice it is.
+        type: the number by which a model separates both texts, special tokens included.
     """
 
     index: int
@@ -59,7 +63,7 @@ class Token:
 
     @property
     def silent(self) -> bool:
-        """Whether it is a frame behind the end of a sound."""
+        """Whether it is a frame after the end of a sound."""
         return self.time is not None and self.name == PADDING
 
     @property
@@ -85,7 +89,7 @@ class Token:
 
 
 class TextOfIds(str):
-    """What ids spell, which is read as its `tokens`; the `tokenizer` reads what is added to it."""
+    """A text spelled by ids, read as its `tokens`; the `tokenizer` reads texts added to it."""
 
     tokens: tuple[Token, ...]
     tokenizer: Any
@@ -106,7 +110,7 @@ def with_parts(tokens: Sequence[Token], text: str) -> list[Token]:
     group: list[Token] = []
     for token in tokens:
         start = token.start
-        while start < token.end and text[start] == " ":  # it belongs to the first one alone
+        while start < token.end and text[start] == " ":  # it belongs only to the first one
             start += 1
         if group and not start < min(group[-1].end, token.end):
             marked += numbered_parts(group)
@@ -126,12 +130,12 @@ def numbered_parts(group: list[Token]) -> list[Token]:
 
 
 Slice: TypeAlias = tuple[int, int]
-"""From a character of the prompt up to, and without, another."""
+"""A slice of the prompt: its first character, and the one after its last."""
 OTHER, TEMPLATE = "other", "template"
-"""The segment of what no other segment holds: of a prompt, and of a chat."""
+"""The segment of text that is in no other segment: of a prompt, and of a chat."""
 RESTS = (OTHER, TEMPLATE)
 TAKEN = frozenset((*RESTS, "sink", "special", "answer"))
-"""Names of columns that are no segment of a user's."""
+"""Names of columns that are not segments of a user's."""
 
 
 @dataclass(frozen=True)
@@ -145,10 +149,10 @@ class Segment:
 def partition(
     text: str, segments: Iterable[Segment], rest: str = OTHER, *, blanks: bool = False
 ) -> tuple[Segment, ...]:
-    """The segments in the order of the prompt, with one (`rest`) for what they leave over.
+    """Put segments in the order of the prompt, with one (`rest`) for the remaining text.
 
-    It stands last where it is nothing but blanks. `blanks`: those that stand alone between two
-    segments are left over, too; else they count for the one before.
+    The rest is last if it is only blanks. `blanks`: blanks between two segments are in the rest,
+    too; else they belong to the segment before.
 
     Raises:
         InputError: two of them overlap.
@@ -167,13 +171,13 @@ def partition(
     gaps.append((end, len(text)))
     gaps = [(a, b) for a, b in gaps if text[a:b].strip() or (blanks and a < b)]
     left = [Segment(rest, tuple(gaps))] if gaps else []
-    blank = not any(text[a:b].strip() for a, b in gaps)  # which stands at the end
+    blank = not any(text[a:b].strip() for a, b in gaps)  # it comes last
     ordered = sorted([*parts, *([] if blank else left)], key=lambda segment: segment.slices[0])
     return (*ordered, *(left if blank else []))
 
 
 def segment_of(tokens: Sequence[Token], segments: Sequence[Segment], text: str) -> list[int | None]:
-    """The index of the segment that has each token's first visible letter; None: it is special.
+    """The index of the segment of each token's first visible letter; None for special tokens.
 
     Tokens of an inset are in the segment that begins where it stands.
     """
@@ -190,15 +194,15 @@ def segment_of(tokens: Sequence[Token], segments: Sequence[Segment], text: str) 
     return [of(token) for token in tokens]
 
 
-# A chat, and the parts of it whose places in the prompt are wanted.
+# A chat, and its parts that are to be found in the prompt.
 
 
 @dataclass(frozen=True)
 class ChatPart:
     """A part of a chat: its name, and the keys that lead to each of its texts.
 
-    `within`: for each of the texts the slice that is meant; None, or none there: all. `around`:
-    what is meant is the object that these texts stand in (a tool, a call).
+    `within`: for each of the texts the slice that is meant, or None for all of it. `around`: the
+    part is the object that contains these texts (a tool, a call).
     """
 
     name: str
@@ -212,9 +216,9 @@ class Chat:
     """The input of a template: `messages`, and perhaps `documents` and `tools`; and its parts.
 
     `template`: the name of the template, of several; None leaves the choice to transformers.
-    `variables`: what else the template reads (`enable_thinking`). `id`: the user's name of the
+    `variables`: other input of the template (`enable_thinking`). `id`: the user's name of the
     chat. `target`: an answer that is given. `unread`: other keys of its object. `images`: those in
-    its messages, in order; None where one has a place, and is given beside the chat.
+    its messages, in order, each None if its place is marked and it is given separately.
     """
 
     content: Mapping[str, Any]
@@ -232,7 +236,7 @@ class Chat:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How each new token is chosen, and how many there are at most.
+    """The choice of each new token, and the most tokens of an answer.
 
     `temperature` divides the logits; 0 takes the likeliest token. `top_p`: the likeliest tokens
     whose probabilities reach this sum together are drawn from. `seed`: of the random numbers.
@@ -248,7 +252,7 @@ class Sampling:
 
     @property
     def greedy(self) -> bool:
-        """Whether the likeliest token is taken: by request, or as no other is ever drawn.
+        """Whether the likeliest token is taken: by request, or because no other is ever drawn.
 
         Logits divided by less than 1e-30 could exceed float32; the draw is certain long before.
         """
@@ -269,18 +273,18 @@ class Sampling:
 
 
 GoOn: TypeAlias = Callable[[int], bool]
-"""Is told of each new token, after its rows; says whether the model is to write another one."""
+"""A function of each new token, called after its rows; whether to write another one."""
 
 
-# The call behind a run: the options that were given, and the seed.
+# The call that led to a run: the options that were given, and the seed.
 
 ELSEWHERE = frozenset(
     "given text texts prompt model other tokenizer folders"
     " output format quiet debug color no_color width".split()
 )
-"""Parameters that a result shows by itself, or that change no number of it."""
+"""Parameters that a result itself shows, or that do not change its numbers."""
 OTHERS = {"mean_from", "resample_from"}
-"""Parameters that take many texts, whose number is told."""
+"""Parameters that take many texts, of which the number is recorded."""
 
 
 @dataclass(frozen=True)
@@ -301,7 +305,7 @@ def current_call() -> CallOptions:
 
 @contextmanager
 def recording_call(given: Mapping[str, Any], seed: object = None) -> Iterator[None]:
-    """Let `current_call` return this until the end."""
+    """Let `current_call` return this within a `with` block."""
     before = _NOW.set(_call_options(given, seed))
     try:
         yield
@@ -325,7 +329,7 @@ def _call_options(given: Mapping[str, Any], seed: object) -> CallOptions:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it; an object that it has not, by the name of its class."""
+    """A value as JSON; an object that JSON lacks, by the name of its class."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from attnviz.records.capture import Capture, FloatArray, OverText
 
-# Attention on small matrices, worked out in full: the examples of lessons, or one's own.
+# Attention on small matrices, computed in full: the examples of lessons, or a user's.
 
 Similarity: TypeAlias = Literal["dot", "scaled-dot", "general", "rbf"]
 Initialisation: TypeAlias = Literal["normal", "xavier", "kaiming"]
@@ -37,7 +37,7 @@ class Matrices:
 
 @dataclass(frozen=True)
 class Way:
-    """How to compute: the similarity of query and key, whether there is a causal mask, and
+    """A way to compute: the similarity of query and key, whether there is a causal mask, and
     whether softmax is rounded to one decimal, as in a lesson on paper."""
 
     similarity: Similarity = "dot"
@@ -52,7 +52,7 @@ class Worked:
     all_queries, all_keys (n, h·d_k); all_values (n, h·d_v): x times the weights. Split:
     queries, keys (h, n, d_k); values (h, n, d_v); scores (h, n, n), -inf under the mask;
     pattern (h, n, n); weighted (h, n, n, d_v): pattern times values; z (h, n, d_v);
-    merged (n, h·d_v); output (n, d_out), after w_output where there is one.
+    merged (n, h·d_v); output (n, d_out), after w_output, if given.
     """
 
     given: Matrices
@@ -80,7 +80,7 @@ Residual: TypeAlias = Literal["plain", "normed", "mixed"]
 
 @dataclass(frozen=True, eq=False)
 class Projection:
-    """x·W + b: `weight` (d_in, d_out), `bias` (d_out), None where the model has none."""
+    """The map x·W + b: `weight` (d_in, d_out), `bias` (d_out), or None without one."""
 
     weight: FloatArray
     bias: FloatArray | None = None
@@ -97,18 +97,18 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Kinds:
-    """How this model differs from the plain formula.
+    """The differences of this model from the plain formula.
 
     `norm`: the norm before attention ("LayerNorm", "RMSNorm"); empty where it comes after.
     `positions`: "learned" (added to the token embedding), "rotary", "bias", or "none" in a
     layer without the rotation that the other layers have.
-    `group`: how many query heads share this head's keys and values.
-    `mlp`: the width of the MLP's hidden layer; None where there are several (experts).
-    `changed`: how queries and keys are changed between projection and comparison, in words;
-    empty where they are not. `q_plain` and `k_plain` tell which of the two are changed.
-    `residual`: how the outputs of attention and MLP are added to the stream: "plain", as they
-    are, each times its factor in `factors`; "normed", each through a norm of its own; "mixed",
-    a norm stands over the sum, and the two cannot be told apart.
+    `group`: the number of query heads that share this head's keys and values.
+    `mlp`: the width of the MLP's hidden layer; None if there are several (experts).
+    `changed`: the change of queries and keys between projection and comparison, in words; empty
+    without one. `q_plain` and `k_plain` of the trace are set for those that change.
+    `residual`: the addition of attention and MLP to the stream: "plain", each times its factor in
+    `factors`; "normed", each through its own norm; "mixed", the sum goes through a norm, so that
+    the two cannot be separated.
     `causal`: a query does not attend to later tokens.
     """
 
@@ -123,7 +123,7 @@ class Kinds:
 
     @property
     def factor(self) -> float:
-        """The factor on attention's output before it is added; 1 where a norm follows."""
+        """The factor on attention's output before it is added; 1 if a norm follows."""
         return self.factors[0] if self.residual == "plain" else 1.0
 
 
@@ -150,22 +150,22 @@ class HeadTrace(OverText):
     w_q, w_k, w_v: (d, d_k) with bias (d_k); w_o: (d_k, d), this head's slice, with b_O (d).
     q (n_q, d_k), k, v (n_k, d_k): as compared, except that a factor on all queries is part of
     `scale`; q_plain, k_plain: before rotation or norms change them, where these do.
-    products (n_q, n_k): q·k; scaled: times `scale`; scores: plus bias, where there is one, and
-    -inf where the mask forbids; pattern: their softmax, as the model computed it. All of them
-    have the shape of products.
+    products (n_q, n_k): q·k; scaled: times `scale`; scores: plus bias, if any, and -inf where
+    the mask forbids; pattern: their softmax, as the model computed it. All of them have the
+    shape of products.
     z (n_q, d_k): the weighted sums of the values.
     head_outputs (h, d): the output of each head of the layer at the query, z·W_O, without b_O.
     attention_out (d): their sum, with b_O; both times the factor of the model.
     attention_added, mlp_out (d): what attention and the MLP add to the stream at the query,
-    after their norms, if any; where a norm stands over the sum, mlp_out is everything but
+    after their norms, if any; if the sum goes through a norm, mlp_out is everything but
     attention_out. x_after (d): the stream that leaves the layer at the query.
     cross_added (d): what cross-attention adds between the two, in the self-attention of a
-    decoder that has it; part of mlp_out where a norm stands over the sum.
+    decoder that has it; part of mlp_out if the sum goes through a norm.
     final (d), logits (V): the vector before the output layer, and after it: of the last token,
     in an encoder-decoder of the query.
     next_tokens: the likeliest next tokens by these logits.
     nearest: the tokens whose output vectors are closest in direction to this head's addition;
-    none where their width is another.
+    empty if these have another width.
     """
 
     capture: Capture
@@ -207,7 +207,7 @@ class HeadTrace(OverText):
 
     @property
     def read(self) -> FloatArray:
-        """(n_k, d): the input of keys and values."""
+        """The input of keys and values, shape (n_k, d)."""
         return self.normed if self.source is None else self.source
 
     @property
@@ -217,22 +217,22 @@ class HeadTrace(OverText):
 
     @property
     def weighted(self) -> FloatArray:
-        """(n_k, d_k): each key's weight times its value."""
+        """Each key's weight times its value, shape (n_k, d_k)."""
         return np.asarray(self.pattern[self.query][:, None] * self.v, dtype=np.float32)
 
     @property
     def contributions(self) -> FloatArray:
-        """(n_k, d): the weighted values times W_O."""
+        """The weighted values times W_O, shape (n_k, d)."""
         return np.asarray(self.kinds.factor * (self.weighted @ self.w_o.weight), dtype=np.float32)
 
     @property
     def added(self) -> FloatArray:
-        """(d): what this head adds at the query, the sum of the contributions (ΔE)."""
+        """This head's addition at the query, shape (d): the sum of the contributions (ΔE)."""
         return np.asarray(self.head_outputs[self.head])
 
     @property
     def output_bias(self) -> FloatArray | None:
-        """(d): b_O as it is added; None where there is none."""
+        """The bias b_O as it is added, shape (d), or None without one."""
         bias = self.w_o.bias
         return None if bias is None else np.asarray(self.kinds.factor * bias, dtype=np.float32)
 
@@ -289,16 +289,16 @@ def _arrays(values: Mapping[str, object]) -> dict[str, Any]:
 # The result of a verification.
 
 EXACT = 1e-5
-"""A difference that needs no further look: what the order of float32 additions explains at once."""
+"""A difference that the order of float32 additions explains, without a run in float64."""
 AS_FAR = 2.0
-"""How many times as far from float64 as transformers a run may be; at most 1.4 was measured."""
+"""The most by which a run may be farther from float64 than transformers; 1.4 was measured."""
 
 
 @dataclass(frozen=True)
 class FromExact:
     """The largest differences from the same model in float64.
 
-    `ours`: of what was captured; `theirs`: of transformers' eager weights, or of the output without
+    `ours`: for the capture; `theirs`: for transformers' eager weights, or the output without
     capture. Errors of float32 grow with depth, length and large scores.
     """
 
@@ -307,7 +307,7 @@ class FromExact:
 
     @property
     def alike(self) -> bool:
-        """Whether both are about as far from float64, so that their difference is rounding."""
+        """Whether both are about equally far from float64, so that their difference is rounding."""
         return self.ours <= max(EXACT, AS_FAR * self.theirs)  # in this form NaN is not alike
 
 
@@ -320,16 +320,16 @@ class Verified:
     >>> found.exact, sorted(found.by_layer)
     (True, [0, 1, 2, 3, 4])
 
-    `weights` is None where the model's attention function is none of transformers' own, which eager
-    attention says nothing about; `by_layer` has it of each layer. `products`, also by layer:
-    between weights times values and what the attention function returned, as a share of what is
-    added up; of every row. It is empty where attnviz's own model or a module of the architecture
-    computes weights and product itself.
+    `weights` is None if the model's attention function is not one of transformers', so that eager
+    attention is no reference for it; `by_layer` has it for each layer. `products`, also by layer:
+    between weights times values and the attention function's result, as a share of the terms, over
+    every row. It is empty if attnviz's own model or a module of the architecture computes weights
+    and product itself.
 
-    `fingerprint`: of the weights, and behind a `-` that of all their bytes.
+    `fingerprint`: of the weights, and after a `-` that of all their bytes.
 
-    `exact_output`, `exact_weights`: where such a difference is above `EXACT` in float32, how far
-    both sides are from float64.
+    `exact_output`, `exact_weights`: the distances of both sides from float64, if such a difference
+    is above `EXACT` in float32.
     """
 
     output: float

@@ -22,11 +22,11 @@ HowOver: TypeAlias = Literal["mean", "max", "mean:heads", "mean:layers", "max:he
 class SavedTransforms:
     """The transforms whose result a capture can hold.
 
-    `scores` puts scores in the place of weights, `contribution` the share of what the head writes,
-    `implicit` the implicit attention that a model was loaded for.
+    `scores` replaces weights by scores, `contribution` by each key's share of the head's output,
+    `implicit` by the implicit attention that a model was loaded for.
     `weighted` multiplies each weight by the norm of its key's value. `words` or `chars` merge the
-    pieces of a word or of a character; with None for `chars`, what shows the result to people may
-    merge them.
+    pieces of a word or of a character; with None for `chars`, views for people may merge
+    characters.
     """
 
     scores: bool = False
@@ -63,12 +63,12 @@ class Transforms(SavedTransforms):
     def __post_init__(self) -> None:
         if self.words and self.chars:
             raise IdleOption(
-                f"{option('words')} merges what {option('chars')} does, and more",
+                f"{option('words')} includes the merges of {option('chars')}",
                 "give one of them",
             )
-        for name in ("rollout", "weighted"):  # which would multiply ratios
+        for name in ("rollout", "weighted"):  # they would multiply ratios
             if self.relative is not None and getattr(self, name):
-                wrong = f"{option('relative')} is of plain weights"
+                wrong = f"{option('relative')} needs plain weights"
                 raise IdleOption(wrong, f"leave it or {option(name)} out")
 
     @property
@@ -91,24 +91,24 @@ PLAIN = Transforms()
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores stand in the place of weights: q·k / √d_k, before mask and softmax."""
+    """Scores replaced weights: q·k / √d_k, before mask and softmax."""
 
 
 @dataclass(frozen=True)
 class Contributions:
-    """Contribution weights stand in the place of weights; they have a sign, and rows sum to 1."""
+    """Contribution weights replaced weights; they have a sign, and rows sum to 1."""
 
 
 @dataclass(frozen=True)
 class Additions:
-    """What each key adds to the cosine of an image and a text is in the place of its weight."""
+    """Each key's addition to the cosine of an image and a text replaced its weight."""
 
     cosine: float
 
 
 @dataclass(frozen=True)
 class Implicit:
-    """Implicit attention of Mamba-2 layers stands in the place of weights; it has a sign."""
+    """Implicit attention of Mamba-2 layers replaced weights; it has a sign."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,7 @@ class Relative:
 class Merged:
     """Tokens that are pieces of one character, word, image or time were merged.
 
-    "patches": of an image only those that attend.
+    "patches": only those patches of an image that attend.
     """
 
     unit: Unit
@@ -150,9 +150,9 @@ class RolledOut:
 class KeysDropped:
     """Keys were left out, and the rest of each row was scaled to sum to 1, unless it was little.
 
-    `share`: how much of the weight was on them; `empty`: the queries that attended to nothing else.
-    `own`: how many heads were left without more keys, on which they rest; `by_columns`: rests were
-    told by their columns alone, as no values could be read.
+    `share`: the share of the weight on them; `empty`: the queries that attended to nothing else.
+    `own`: the number of heads that lost further keys, on which they rest; `by_columns`: rests were
+    found only by their columns, as no values could be read.
     """
 
     keys: tuple[str, ...]
@@ -164,7 +164,7 @@ class KeysDropped:
 
 @dataclass(frozen=True)
 class SpecialDropped:
-    """Special tokens and blanks were left out; `share` is how much of the weight was on them."""
+    """Special tokens and blanks were left out; `share` is the share of the weight on them."""
 
     share: float
 
@@ -186,7 +186,7 @@ class MeanOverTexts:
 
 @dataclass(frozen=True)
 class ErrorsOverTexts:
-    """Standard errors of such a mean stand in the place of weights."""
+    """Standard errors of such a mean replaced weights."""
 
     texts: int
 
@@ -228,9 +228,9 @@ KINDS: Mapping[str, type[Transform]] = {
 
 
 SIGNED = Scores | Contributions | Additions | Implicit | Difference
-"""Those that put values with a sign in the place of weights."""
+"""The transforms that replace weights by values with a sign."""
 UNBOUNDED = NormBased | Relative
-"""Those after which numbers may be above 1, and rows need not sum to it."""
+"""The transforms after which numbers may be above 1, and rows need not sum to 1."""
 VALUES: Mapping[type[Transform], str] = {
     Contributions: "contribution",
     Additions: "addition",
@@ -240,11 +240,11 @@ VALUES: Mapping[type[Transform], str] = {
     Difference: "score",
     Relative: "ratio",
 }
-"""What each value is after a transform."""
+"""The name of each value after a transform."""
 
 
 def value_name(transforms: Sequence[Transform]) -> str:
-    """What each value is after all of these transforms, as columns are named."""
+    """The name of each value after all of these transforms, for columns."""
     kinds = set(map(type, transforms))
     return next((VALUES[kind] for kind in VALUES if kind in kinds), "weight")
 

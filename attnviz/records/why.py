@@ -1,4 +1,4 @@
-"""Why a head attends where it does, and what it writes: one contrast, and its mean over texts."""
+"""The causes of a head's weights, and its output: one contrast, and its mean over texts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ Side: TypeAlias = Literal["query", "key"]
 
 @dataclass(frozen=True, eq=False)
 class ScoreRow:
-    """One head's row at a query, as it was.
+    """One head's row at a query, as it was computed.
 
-    raw (n): q·k·scale; scores (n): with the soft cap and the position bias, as the softmax takes
-    them; added (n): the position bias; weights (n); seen (n): which keys the mask allows. `sink`:
-    the score of a learned sink that is no token; None where there is none.
+    raw (n): q·k·scale; scores (n): with the soft cap and the position bias, the softmax's input;
+    added (n): the position bias; weights (n); seen (n): True for keys that the mask allows. `sink`:
+    the score of a learned sink that is not a token, or None without one.
     """
 
     raw: FloatArray
@@ -48,7 +48,7 @@ class ScoreRow:
 
 @dataclass(frozen=True)
 class Pair:
-    """A term of a contrast: a part at the query, a part at the keys; None: all that are left."""
+    """A term of a contrast: a part at the query, a part at the keys; None for all others."""
 
     query: Part | None
     key: Part | None
@@ -57,10 +57,10 @@ class Pair:
 
 @dataclass(frozen=True)
 class Node:
-    """A part of the tree, what it adds to the contrast, and what it is made of.
+    """A part of the tree, its addition to the contrast, and its own parts.
 
-    `part` is None for all others of its level. `query` and `key`: of a head, the row and the key
-    whose score lets it take this.
+    `part` is None for all others of its level. `query` and `key`: for a head, the row and the key
+    of the score by which it takes this.
     """
 
     part: Part | None
@@ -72,11 +72,11 @@ class Node:
 
 @dataclass(frozen=True)
 class Removal:
-    """A part taken away from what the head's query, or its keys, read.
+    """A part removed from the input of the head's query, or of its keys.
 
     `predicted`: the contrast then, by the sum; `fixed`: computed with norms held fixed; `free`:
-    with the norms recomputed, and `weight`: the key's weight then. Both are None where no norm
-    stands between the stream and the head.
+    with the norms recomputed, and `weight`: the key's weight then. Both are None if there is no
+    norm between the stream and the head.
     """
 
     side: Side
@@ -91,8 +91,8 @@ class Removal:
 class Lead:
     """The part that adds most to a contrast on one side.
 
-    `part`: a head with the token that it took at least half of this from, where there is one.
-    `value`: what it adds; `share`: its share of all parts with the sign of the contrast.
+    `part`: a head with the token that it took at least half of this from, if there is one.
+    `value`: its addition; `share`: its share of all parts with the sign of the contrast.
     """
 
     part: Part
@@ -101,7 +101,7 @@ class Lead:
 
     @classmethod
     def of(cls, shares: Shares) -> "Lead":
-        """The lead of one sum over the parts as they are."""
+        """The lead of one sum over ungrouped parts."""
         whole, sign = shares.by("head"), 1 if shares.total[0] >= 0 else -1
         along = sign * whole.values[0]
         most = int(along.argmax())
@@ -115,7 +115,7 @@ class Lead:
 
 @dataclass(frozen=True)
 class Moved:
-    """A token of the vocabulary, and by how much a head moves its logit; also by source (n)."""
+    """A token of the vocabulary, and the change of its logit by a head; also by source (n)."""
 
     id: int
     effect: float
@@ -124,7 +124,7 @@ class Moved:
 
 @dataclass(frozen=True)
 class Reader:
-    """A later head that reads what a head wrote, through its query, its key or its value.
+    """A later head that reads a head's output, through its query, its key or its value.
 
     `query` and `key`: the row and the key of its score. `value`: what the addition contributes to
     `total`, that score's contrast with what its row expects; through the value, both lengths.
@@ -142,9 +142,9 @@ class Reader:
 class Write(OverText):
     """The output of a head at a query.
 
-    weights (n): its row; lengths (n): of what it takes from each token, times W_O. `moved`: the
-    tokens whose logits it raises most and lowers most, with their labels; none where the model
-    has no logits that are affine in its stream. `readers`: of all later heads.
+    weights (n): its row; lengths (n): of its output from each token, after W_O. `moved`: the
+    tokens whose logits it raises most and lowers most, with their labels; empty if the model's
+    logits are not affine in its stream. `readers`: among all later heads.
     """
 
     capture: Capture
@@ -167,13 +167,13 @@ class Write(OverText):
 class Why(OverText):
     """Why a query attends to a key rather than to another one, or than its row expects.
 
-    `versus`: the other key; None: the mean of the row's scores by its own weights. `contrast`: the
-    difference of raw scores, which the parts add up to; `added`: that of the position bias and of
-    a sink, which belong to no part. `query_shares` and `key_shares`: the contrast by what the
-    query asks with, and by what the keys answer with, of which `query_lead` and `key_lead` add
-    most; `pairs`: the strongest terms of both. `roles` (n): what each token is among those of other
-    texts, where wanted; `by_position`: its position. `query_name`, `key_name`: as they were asked
-    for; None: not by name.
+    `versus`: the other key, or None for the mean of the row's scores by its own weights.
+    `contrast`: the difference of raw scores, the sum over the parts; `added`: that of the position
+    bias and of a sink, which belong to no part. `query_shares` and `key_shares`: the contrast by
+    parts of the query's input, and of the keys', of which `query_lead` and `key_lead` add most;
+    `pairs`: the strongest terms of both. `roles` (n): each token's role, shared with other texts,
+    if wanted; `by_position`: roles are positions. `query_name`, `key_name`: the names asked for,
+    or None.
     """
 
     capture: Capture
@@ -226,13 +226,13 @@ class Why(OverText):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WhyMean:
-    """Why queries of several texts attend to their keys, on the mean over the texts.
+    """The mean over texts of the reasons why queries attend to their keys.
 
-    `capture`: the first run. `query`, `key`, `versus`: their labels, where all texts have the same;
+    `capture`: the first run. `query`, `key`, `versus`: their labels, if all texts have the same;
     `expected`: the keys are contrasted with the means of their rows. `weight`: of the keys;
-    `contrast`, `added`: as of a `Why`. `query_shares`, `key_shares`: values (texts, parts); the
-    source of a part numbers the `roles`. `query_names`, `key_names`: the names that they were asked
-    for by, each once; none where none was, and `last_words`: the queries are then the last words.
+    `contrast`, `added`: as in `Why`. `query_shares`, `key_shares`: values (texts, parts); the
+    source of a part is the number of a role. `query_names`, `key_names`: the names asked for, each
+    once, or empty; `last_words`: the queries are then the last words.
     """
 
     capture: Capture
@@ -268,8 +268,8 @@ def mean_of(each: Sequence[Why]) -> WhyMean:
     """
     if each[0].group in ("part", "source") and not each[0].roles:
         raise InputError(
-            "the tokens of several texts have no roles by which parts could be added up",
-            f"add {option('roles', 'position')}, or take {option('group', 'head')}",
+            "the tokens of several texts have no roles by which to add up parts",
+            f"add {option('roles', 'position')}, or use {option('group', 'head')}",
         )
     heads = sorted({why.head for why in each})
     if len(heads) > 1:
@@ -303,7 +303,7 @@ def mean_of(each: Sequence[Why]) -> WhyMean:
 
 
 def _names(names: Sequence[str | None]) -> tuple[str, ...]:
-    """Each once, empty for a text that has none; nothing where no text has one."""
+    """The names, each once, with "" for a text without one; () if no text has one."""
     return tuple(dict.fromkeys(name or "" for name in names)) if any(names) else ()
 
 

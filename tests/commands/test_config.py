@@ -151,8 +151,8 @@ WRONG = [
     ("[shwo]\ntop = 3", "'shwo' is not a command; did you mean show"),
     ("[show]\ntpo = 3", "'tpo' in [show] is not an option of attnviz show; did you mean top"),
     ("[show]\nsimilarity = 'general'", "attnviz show --help-all lists its options"),
-    ("output = 'x.png'", "'output' has no default of your own"),
-    ("[show]\nfile = 'x.txt'", "'file' has no default of your own"),
+    ("output = 'x.png'", "'output' cannot have a default"),
+    ("[show]\nfile = 'x.txt'", "'file' cannot have a default"),
     ("quiet = 'no'", "'quiet' cannot be 'no'; write true or false"),
     ("top = true", "'top' cannot be True"),
     ("top = [1]", "'top' cannot be [1]"),
@@ -210,7 +210,7 @@ def test_a_file_that_is_none_or_too_large_or_not_there_is_refused(home: Home) ->
     assert "has more than 64 KB" in home.run("tokens", "a").err
     home.file.write_bytes(b"title = '\xff'")
     assert "is not TOML" in home.run("tokens", "a").err
-    assert "is not there" in home.run("tokens", "a", ATTNVIZ_CONFIG="/nowhere.toml").err
+    assert "does not exist" in home.run("tokens", "a", ATTNVIZ_CONFIG="/nowhere.toml").err
     home.file.write_bytes(b"\xef\xbb\xbfquiet = true")
     assert home.run("tokens", "a").status is ExitStatus.OK
     assert "not a full path" in home.run("tokens", "a", ATTNVIZ_CONFIG="here.toml").err

@@ -149,12 +149,15 @@ def test_the_images_of_a_chat_stand_beside_its_file(run: Run, folder: Path) -> N
 @pytest.mark.parametrize(
     ("line", "wrong"),
     [
-        ({"image": "pictures/a.png"}, "there is no text beside the image"),
-        ({"text": TEXT, "image": "https://x.org/a.png"}, "is no path, and only files are read"),
-        ({"text": TEXT, "image": 3}, "an image is no file"),
+        ({"image": "pictures/a.png"}, "there is no text with the image"),
+        ({"text": TEXT, "image": "https://x.org/a.png"}, "is not the path of a file"),
+        ({"text": TEXT, "image": 3}, "an image is not a file"),
         ({"text": TEXT, "imge": "pictures/a.png"}, "'imge' is not a field; write 'image'"),
-        ({"text": TEXT, "images": "pictures/a.png"}, "the images are no list"),
-        ({"text": TEXT, "images": ["pictures/a.png"], "image": "a"}, "an image and images"),
+        ({"text": TEXT, "images": "pictures/a.png"}, "the images are not a list"),
+        (
+            {"text": TEXT, "images": ["pictures/a.png"], "image": "a"},
+            "image and images are given",
+        ),
         ({"text": "<image> or <image>", "image": "pictures/a.png"}, "has 2 <image> for 1 image"),
     ],
 )
@@ -190,4 +193,4 @@ def test_that_no_line_has_an_image_is_said_once(run: Run, folder: Path, command:
 
 def test_prompts_of_pairs_refuse_images(run: Run, folder: Path) -> None:
     ended = run("predict", "--pairs", *written(folder, {**both()[0], "answer": "a"})[1:])
-    assert "line 1: --pairs reads no images" in ended.err
+    assert "line 1: --pairs cannot read images" in ended.err

@@ -74,7 +74,7 @@ REFUSED = (
     (f"generate {MURDER} --rows word -o a.npz", USAGE, "rows does nothing for npz"),
     (f"generate {MURDER} --check -o a.png", USAGE, "check is for tables, pages and rows"),
     (f"generate {MURDER} --cmap magma", USAGE, "cmap is for pictures"),
-    (f"generate {MURDER} --lines -o a.npz", USAGE, "makes a file of its own"),
+    (f"generate {MURDER} --lines -o a.npz", USAGE, "needs its own file"),
     # ablate
     (f"ablate {BLUE} --answer ' '", USAGE, "is not a token here"),
     (f"ablate {BLUE} --answer blue --versus blue", USAGE, "the same token as"),
@@ -102,7 +102,7 @@ REFUSED = (
     (f"patch {PAIR} -m embeddings", USAGE, "does not predict"),
     (f"patch {PAIR} -f npz", USAGE, "does not write npz"),
     # compare
-    ("compare 'a dog' 'a b a' --query a", USAGE, "stands at 2 positions"),
+    ("compare 'a dog' 'a b a' --query a", USAGE, "is at 2 positions"),
     ("compare 'a dog' 'a cat' -m translator", USAGE, "cannot be compared"),
     ("compare 'a dog' 'a cat' --dpi 90", USAGE, "is for pictures"),
     ("compare 'a dog' '  '", INPUT, "blank"),

@@ -116,7 +116,7 @@ def test_what_is_no_figure_is_refused() -> None:
         ([], {}, "0 pictures"),
         (["x"], {}, "str has no picture"),
         ([attnviz.ablate(TEXT)], {"width": 0}, "cannot be drawn"),
-        (attnviz.ablate(TEXT), {}, "the results are no list"),
+        (attnviz.ablate(TEXT), {}, "the results are not a list"),
     ):
         with pytest.raises(UsageError, match=said):
             attnviz.panels(results, **options)

@@ -192,7 +192,7 @@ WEIGHTS = make_capture("a b c").layers[0].weights
     ("change", "sentence"),
     [
         (at("attnviz-capture/4", "schema"), "was saved by a later version .*; upgrade attnviz"),
-        (at("other/1", "schema"), "is an .npz file, but not a saved capture; make one by"),
+        (at("other/1", "schema"), "is an .npz file, but not a saved capture; make one with"),
         (at(None, "schema"), "is an .npz file, but not a saved capture"),
         (array("meta", None), "is an .npz file, but not a saved capture"),
         (array("meta", np.zeros(3)), "is an .npz file, but not a saved capture"),
@@ -203,8 +203,8 @@ WEIGHTS = make_capture("a b c").layers[0].weights
         (array("layer_0", WEIGHTS[:1]), r"is damaged: layer 0 has the shape \(1, 3, 3\)"),
         (array("layer_0", WEIGHTS[:, :2]), "is damaged: layer 0 has the shape"),
         (array("layer_0", WEIGHTS.astype(float)), "is damaged: .* of float64"),
-        (array("layer_0", WEIGHTS * np.nan), "is damaged: layer 0 holds .* no numbers"),
-        (array("layer_0", WEIGHTS + np.inf), "is damaged: layer 0 holds .* no numbers"),
+        (array("layer_0", WEIGHTS * np.nan), "is damaged: layer 0 holds .* not numbers"),
+        (array("layer_0", WEIGHTS + np.inf), "is damaged: layer 0 holds .* not numbers"),
         (array("layer_0", np.asfortranarray(WEIGHTS)), "is damaged: layer_0 has another layout"),
         (at([], "layers"), "is damaged: the list of layers cannot be right"),
         (at(2, "layers", 0, "layer"), "is damaged: the head L2H0 cannot be right"),
@@ -284,7 +284,7 @@ def test_a_pickle_is_never_opened(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "sentence"),
     [
-        (b"", "is not a saved capture, or is damaged; make one by"),
+        (b"", "is not a saved capture, or is damaged; make one with"),
         (b"a text\n", "is not a saved capture"),
         (b"PK\x03\x04", "is not a saved capture"),
         (b"PK\x05\x06" + bytes(18), "is an .npz file, but not a saved capture"),  # an empty archive

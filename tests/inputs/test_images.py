@@ -109,9 +109,9 @@ def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
     ("content", "said"),
     [
         (b"<?xml version='1.0'?><svg xmlns='http://www.w3.org/2000/svg'/>", "SVG drawing"),
-        (b"a fluffy blue creature", "no image that attnviz reads"),
-        (b"", "no image that attnviz reads"),
-        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "no image that attnviz reads"),
+        (b"a fluffy blue creature", "not an image that attnviz reads"),
+        (b"", "not an image that attnviz reads"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "not an image that attnviz reads"),
     ],
 )
 def test_what_is_no_image_is_refused(tmp_path: Path, content: bytes, said: str) -> None:
@@ -124,7 +124,7 @@ def test_what_is_no_image_is_refused(tmp_path: Path, content: bytes, said: str) 
 def test_a_folder_or_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is a folder"):
         read_picture(tmp_path)
-    with pytest.raises(InputError, match="is not there"):
+    with pytest.raises(InputError, match="does not exist"):
         read_picture(tmp_path / "none.png")
 
 
@@ -135,7 +135,7 @@ def test_python_gives_arrays_and_images_of_pillow() -> None:
         assert isinstance(raw, RawImage)
         assert (raw.pixels == pixels).all()
     for wrong in (pixels[..., 0], pixels.astype(float), 3):
-        with pytest.raises(UsageError, match="is no image"):
+        with pytest.raises(UsageError, match="is not an image"):
             picture_of(wrong)
 
 
@@ -149,5 +149,5 @@ def test_an_orientation_that_turns_nothing_is_not_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("kind", "value"), [(np.float32, 0.5), (np.int32, 70_000)])
 def test_numbers_that_are_no_colours_are_refused(tmp_path: Path, kind: type, value: float) -> None:
     Image.fromarray(np.full((4, 6), value, kind)).save(tmp_path / "a.tif")
-    with pytest.raises(InputError, match="no colours of 8 or 16 bits"):
+    with pytest.raises(InputError, match="not colours of 8 or 16 bits"):
         read_picture(tmp_path / "a.tif")

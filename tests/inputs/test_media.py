@@ -32,7 +32,7 @@ def test_a_file_is_told_by_its_suffix_and_has_to_be_there(picture: str, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("model", "reads"), [("builtin", "text"), ("shapes", "images only beside a text")]
+    ("model", "reads"), [("builtin", "text"), ("shapes", "images only with a text")]
 )
 def test_a_text_that_names_an_image_is_refused(picture: str, model: str, reads: str) -> None:
     with pytest.raises(UsageError, match=f"is an image, and the model reads {reads};"):

@@ -119,5 +119,5 @@ def test_no_sample_of_a_name_is_said_where_images_are_read_too(run: Run) -> None
 
 
 def test_a_sample_that_is_no_image_is_named_as_it_was_typed() -> None:
-    with pytest.raises(InputError, match=r"^'sample:mystery' is no image"):
+    with pytest.raises(InputError, match=r"^'sample:mystery' is not an image"):
         read_picture(Path("sample:mystery"))

@@ -69,7 +69,7 @@ def test_a_text_of_nothing_but_ends_is_cut_at_once(text: str) -> None:
     ["(?R)", "(a|(?1))", "(?s)(?:.|(?R))", "(?<x>a)(?&x)", "(?P<x>a(?P>x))", r"\\(?0)"],
 )
 def test_an_expression_that_calls_itself_is_refused(expression: str) -> None:
-    with pytest.raises(UsageError, match="memory has no limit"):
+    with pytest.raises(UsageError, match="needs unlimited memory"):
         named("some text", [f"a=/{expression}/"])
 
 
@@ -102,7 +102,7 @@ def test_a_segment_that_says_nothing_is_told(wanted: str) -> None:
 
 @pytest.mark.parametrize("wanted", ["a=/nosuch/", "a=9:9", "a=99:100"])
 def test_a_segment_that_this_text_does_not_have_is_told(wanted: str) -> None:
-    with pytest.raises(InputError, match="holds nothing of the prompt"):
+    with pytest.raises(InputError, match="matches nothing in the prompt"):
         named("a text", [wanted])
 
 
@@ -111,5 +111,5 @@ def test_segments_that_overlap_or_share_a_name_are_told() -> None:
         cut_prompt("red blue", None, ["a=0:5", "b=4:8"])
     with pytest.raises(UsageError, match="two segments are named"):
         cut_prompt("red blue", None, ["a=0:3", "a=4:8"])
-    with pytest.raises(UsageError, match="no other segments"):
+    with pytest.raises(UsageError, match="named segments"):
         cut_prompt("red blue", "line", ["a=0:3"])

@@ -114,14 +114,14 @@ def test_a_header_that_promises_gigabytes_is_not_believed(tmp_path: Path, magic:
 
 
 BAD = {
-    "no such file": (None, "is not there"),
-    "nothing": (b"", "no sound that attnviz reads"),
+    "no such file": (None, "does not exist"),
+    "nothing": (b"", "not a sound that attnviz reads"),
     "only a name": (b"RIFF", "has no samples"),
     "no WAVE": (chunk(b"RIFF", b"AVI "), "has no samples"),
     "no form": (chunk(b"RIFF", b"WAVE" + chunk(b"data", samples(16))), "has no samples"),
     "half a form": (chunk(b"RIFF", b"WAVE" + chunk(b"fmt ", b"\x01\x00")), "has no format"),
     "no samples": (chunk(b"RIFF", b"WAVE" + form(1, 16) + chunk(b"data", b"")), "has no samples"),
-    "a text": (b"hello, this is no sound", "no sound that attnviz reads"),
+    "a text": (b"hello, this is not a sound", "not a sound that attnviz reads"),
     "A-law": (chunk(b"RIFF", b"WAVE" + form(6, 8) + chunk(b"data", b"abc")), "the format 6"),
     "12 bits": (chunk(b"RIFF", b"WAVE" + form(1, 12) + chunk(b"data", b"abc")), "12 bits"),
     "no channel": (chunk(b"RIFF", b"WAVE" + form(1, 16, 0) + chunk(b"data", b"ab")), "0 channels"),
@@ -133,11 +133,11 @@ BAD = {
     ),
     "no number": (
         chunk(b"RIFF", b"WAVE" + form(3, 32) + chunk(b"data", struct.pack("<2f", np.nan, 0.0))),
-        "no numbers",
+        "not numbers",
     ),
     "doubles beyond floats": (
         chunk(b"RIFF", b"WAVE" + form(3, 64) + chunk(b"data", struct.pack("<2d", 1e300, 0.0))),
-        "no numbers",
+        "not numbers",
     ),
     "a sample of 1e30": (
         chunk(b"RIFF", b"WAVE" + form(3, 32) + chunk(b"data", struct.pack("<2f", 1e30, 0.0))),
@@ -216,11 +216,11 @@ def test_integers_in_memory_are_scaled_as_those_of_a_file(form: str) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (TONE, "a value of type ndarray is no sound"),
-        (None, "a value of type NoneType is no sound"),
-        ((TONE, 8_000, 1), "a value of type tuple is no sound"),
+        (TONE, "a value of type ndarray is not a sound"),
+        (None, "a value of type NoneType is not a sound"),
+        ((TONE, 8_000, 1), "a value of type tuple is not a sound"),
         *(
-            ((TONE, rate), "the rate of a sound is no whole number from 1,000 to 384,000")
+            ((TONE, rate), "the rate of a sound is not a whole number from 1,000 to 384,000")
             for rate in (8_000.5, "8000", None, True, np.nan, np.inf, 10**400, 8_000j, TONE)
         ),
         ((TONE.astype(np.int64), 8_000), r"are int64 of the shape \(8000,\)"),

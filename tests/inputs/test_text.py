@@ -79,7 +79,7 @@ def test_an_argument_that_is_also_a_file_is_text_with_a_note(
     Path("my notes.txt").write_text("x")
     assert read_text("my notes.txt", None, UNREAD) == TextInput(
         "my notes.txt",
-        "'my notes.txt' is taken as the text, and is a file too: "
+        "'my notes.txt' is read as the text, but is also a file: "
         f"did you mean {option('file', repr('my notes.txt'))}?",
     )
     Path("folder").mkdir()
@@ -88,7 +88,7 @@ def test_an_argument_that_is_also_a_file_is_text_with_a_note(
 
 @pytest.mark.parametrize("name", ["nosuch.txt", "notes/nosuch.md", "sample:nosuch", "nosuch.PNG"])
 def test_a_name_that_no_file_has_is_text_with_a_note(name: str) -> None:
-    note = f"{name!r} is taken as the text: no file has this name"
+    note = f"{name!r} is read as the text: no file has this name"
     assert read_text(name, None, UNREAD) == TextInput(name, note)
 
 

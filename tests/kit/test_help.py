@@ -156,7 +156,7 @@ def test_a_text_that_is_spelled_like_a_help_is_no_help(run: Run) -> None:
 def test_a_help_has_no_other_format(run: Run, typed: str) -> None:
     ended = run(*typed.split())
     assert ended.status is ExitStatus.USAGE
-    assert ended.err == "attnviz: a help is text or json; give -f json, or none.\n"
+    assert ended.err == "attnviz: help is text or json; give -f json, or none.\n"
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -143,11 +143,11 @@ def test_a_picture_of_lines_is_that_of_their_mean(run: Run, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("ablate", "--pairs", "-", "x"), "the texts are those of --pairs"),
+        (("ablate", "--pairs", "-", "x"), "--pairs already gives the texts"),
         (("ablate", "--pairs", "-", "--lines"), "leave the other text out"),
         (("ablate", "--lines", "-o", "{line}.csv"), "the mean over the lines has no line"),
         (("predict", "x", "-o", "{line}.csv"), "add --lines"),
-        (("why", "x", "-o", "{line}.csv"), "stands for a line number; add --lines"),
+        (("why", "x", "-o", "{line}.csv"), "needs a line number; add --lines"),
         (("patch", "x", "--from", "y", "-o", "{line}.csv"), "name one file"),
         (("predict", "--lines", "x.npz"), "a saved capture has no lines"),
     ],

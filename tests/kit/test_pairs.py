@@ -156,8 +156,8 @@ def test_fields_of_ones_own_may_stand_beside_the_others(run: Run, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("a blue bird",), "the texts are those of --pairs"),
-        (("--from", "a red bird"), "the sources are those of --pairs"),
+        (("a blue bird",), "--pairs already gives the texts"),
+        (("--from", "a red bird"), "--pairs already gives the sources"),
     ],
 )
 def test_texts_beside_a_file_of_pairs_are_refused(

@@ -74,7 +74,7 @@ def test_a_model_that_is_not_loaded_is_told_how_to_load_it(name: str, raw: Any) 
     ids=lambda wrong: type(wrong).__name__,
 )
 def test_what_is_no_model_is_told_so(name: str, wrong: object) -> None:
-    with pytest.raises(UsageError, match="give a name, a folder, or what"):
+    with pytest.raises(UsageError, match="give a name, a folder, or a model"):
         MODELLED[name](wrong)
 
 
@@ -99,7 +99,7 @@ def test_what_is_no_text_is_told_so(name: str, raw: Any, builtin: attnviz.Model)
         (b"a", "a value of type bytes is not a text; give a str: data.decode()"),
         (
             Path("a.txt"),
-            "a value of type PosixPath is not a text; give what the file holds: path.read_text()",
+            "PosixPath is not a text; give the content of the file: path.read_text()",
         ),
         (CHAT[0], "dict is not a text; give a str; attnviz.generate takes a chat"),
         (None, "None is not a text; give a str"),
@@ -267,8 +267,8 @@ def test_ids_are_read_as_they_are_though_their_text_has_others() -> None:
         (lambda: attnviz.tokens([5, -1]), "has no token -1; give ids from 0 to 13,999."),
         (lambda: attnviz.capture([5, "a"]), "a value of type int is not a text"),
         (lambda: attnviz.capture([5, True]), "a value of type int is not a text"),
-        (lambda: attnviz.capture([5], bos=True), "ids are read as they are; leave bos out."),
-        (lambda: attnviz.capture([5], special=True), "as they are; leave special out."),
+        (lambda: attnviz.capture([5], bos=True), "bos has no effect on token ids; leave it out."),
+        (lambda: attnviz.capture([5], special=True), "special has no effect on token ids"),
         (lambda: attnviz.capture([5], "shapes-vit"), "reads no text"),
         (lambda: attnviz.generate([5], docs={"a": "b"}), "that is read; leave docs out."),
     ],

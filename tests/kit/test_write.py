@@ -82,7 +82,7 @@ def test_a_write_that_fails_half_way_leaves_the_old_file(tmp_path: Path) -> None
     ("code", "sentence"),
     [
         (errno.EACCES, "there is no permission to write"),
-        (errno.EROFS, "lies on a disk that is read-only"),
+        (errno.EROFS, "is on a read-only disk"),
         (errno.EDQUOT, "no space is left"),
         (errno.EFBIG, "cannot be written: file too large"),
     ],

@@ -91,7 +91,7 @@ def test_two_models_in_memory_are_told_apart_by_a_name_and_by_their_weights() ->
     assert one.fingerprint == in_memory().fingerprint != other.fingerprint
     made = attnviz.compare(TEXT, model=one, against=other).made
     assert [model["name"] for model in made["models"]] == ["before", "after"]  # type: ignore[attr-defined]
-    with pytest.raises(UsageError, match="builtin has a name"):
+    with pytest.raises(UsageError, match="name cannot rename builtin"):
         attnviz.load_model("builtin", name="mine")
 
 

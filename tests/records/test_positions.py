@@ -179,7 +179,7 @@ def test_without_an_image_its_name_is_a_word() -> None:
 
 
 def test_where_one_position_is_needed_several_are_listed() -> None:
-    with pytest.raises(UsageError, match=r"stands at 2 positions \(2, 8\).*creature#1"):
+    with pytest.raises(UsageError, match=r"is at 2 positions \(2, 8\).*creature#1"):
         one_position(TEXT, "creature", "query")
     assert one_position(TEXT, "creature#2", "query") == 8
 

@@ -36,7 +36,7 @@ def test_the_first_line_tells_what_was_heard(run: Run, place: Path) -> None:
     ended = run("show", str(place / "b.wav"), "-m", str(place / "whisper"), "--target", SAID)
     told = " ".join(ended.out.split())
     assert "sound of 0.00–2.00 s of 2.50 s at 16,000 Hz resampled from 48,000" in told
-    assert "the model hears 2.00 s of 2.50 s; --start 2 goes on from there" in ended.err
+    assert "the model reads 2.00 s of 2.50 s; --start 2 continues from there" in ended.err
 
 
 def test_tables_have_a_few_seconds_and_the_padding_as_one(run: Run, place: Path) -> None:
@@ -172,13 +172,13 @@ def test_captures_are_exact(place: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     ("given", "options", "error", "said"),
     [
-        ("a text", {}, UsageError, "reads speech alone, and no text"),
-        ("a.wav", {}, InputError, "'a.wav' is not there"),
-        ("a text", {}, UsageError, "give it a file alone"),
-        ("a text", {"audio": "HERE"}, UsageError, "and no text; give what is said as target"),
+        ("a text", {}, UsageError, "reads only speech, and no text"),
+        ("a.wav", {}, InputError, "'a.wav' does not exist"),
+        ("a text", {}, UsageError, "give only a file"),
+        ("a text", {"audio": "HERE"}, UsageError, "and no text; give the transcript as target"),
         ("a text", {"audio": "HERE", "target": "a"}, UsageError, "leave the text out"),
         ("HERE", {"audio": "HERE"}, UsageError, "reads one sound at a time.*leave audio out"),
-        ("HERE", {"bos": True}, UsageError, "bos is about a text"),
+        ("HERE", {"bos": True}, UsageError, "bos needs a text"),
         ("HERE", {"truncate": "left"}, UsageError, "cuts a text"),
         ("HERE", {"start": 9}, InputError, "ends after 1.50 s"),
         ("", {}, UsageError, "reads speech alone"),
@@ -197,7 +197,7 @@ def test_what_makes_no_sense_is_refused(
 def test_a_model_of_texts_hears_nothing(place: Path) -> None:
     with pytest.raises(UsageError, match="reads no sounds"):
         attnviz.show("a cat", audio=str(place / "a.wav"))
-    with pytest.raises(UsageError, match="start is a second of a sound"):
+    with pytest.raises(UsageError, match="start applies only to sounds"):
         attnviz.show("a cat", start=1)
 
 
@@ -206,7 +206,7 @@ def test_commands_of_texts_say_which_take_a_sound(run: Run, place: Path) -> None
     for command in ("generate", "tokens"):
         ended = run(command, sound, "-m", model)
         assert ended.status == 2
-        assert "a text is read here; use show, heads or align" in ended.err
+        assert "is a recording, not a text; use show, heads or align" in ended.err
     for command in ("predict", "why", "ablate"):
         ended = run(command, sound, "-m", model)
         assert ended.status == 2

@@ -291,7 +291,7 @@ def command_line(
     resume: Resume = False,
     pages: Pages = None,
 ) -> None:
-    """Continue a text, and show the tokens that each new one attended to."""
+    """Continue a text, and show which tokens each new token attended to."""
     to = destination_of(session, output)
     check_looks(session, to, looks, signed=call["contribution"])
     check_hops(looks.check_method, call["hops"])

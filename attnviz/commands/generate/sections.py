@@ -13,7 +13,7 @@ ANSWER = "answer"
 
 
 def _between(*pairs: tuple[str, str]) -> str:
-    """A section from a mark to another, which a model may not have written yet."""
+    """An expression for a section from a mark to another, or to the end of the text."""
     return "|".join(rf"{begin}.*?(?:{end}|\Z)" for begin, end in pairs)
 
 
@@ -85,15 +85,15 @@ class Section:
 def sections_of(
     text: str, tokens: Sequence[Token], wanted: Sequence[str] = (), *, begun: bool = False
 ) -> list[Section]:
-    """The sections of an answer in order; each token is in one. What no mark holds is `answer`.
+    """Find the sections of an answer in order; each token is in one, `answer` outside of marks.
 
-    The marks belong to their section. Those of special tokens, which are no part of the text, are
+    The marks belong to their section. Those of special tokens, which are not part of the text, are
     found by their names. `wanted`: sections that a user names, `NAME=/regular expression/`; they
-    come before the marks. `begun`: the prompt has begun the thinking.
+    take precedence over marks. `begun`: the prompt has begun the thinking.
 
     Raises:
         UsageError: one of them cannot be read.
-        InputError: it holds nothing of the answer.
+        InputError: it matches nothing in the answer.
     """
     marked, starts = _with_marks(text, tokens)
     names = [ANSWER] * len(marked)
@@ -117,7 +117,7 @@ def sections_of(
 
 
 def _with_marks(text: str, tokens: Sequence[Token]) -> tuple[str, list[int]]:
-    """The text with the names of special tokens in it, and where each token begins there."""
+    """The text with the names of special tokens in it, and the start of each token there."""
     pieces, starts, read, length = list[str](), list[int](), 0, 0
     for token in tokens:
         if token.special:
@@ -130,7 +130,7 @@ def _with_marks(text: str, tokens: Sequence[Token]) -> tuple[str, list[int]]:
 
 
 def _of_tokens(names: Sequence[str], marked: str, starts: Sequence[int]) -> list[str]:
-    """The name of each token: that of its first visible letter; a blank is with those before."""
+    """The name of each token, that of its first visible letter; a blank has the name before it."""
     of = list[str]()
     for i, start in enumerate(starts):
         end = max(starts[i + 1] if i + 1 < len(starts) else len(marked), start + 1)
@@ -158,7 +158,7 @@ def _named(marked: str, wanted: str) -> Iterator[tuple[str, tuple[int, int]]]:
     spans = [match.span() for match in matches if match.end() > match.start()]
     if not spans:
         raise InputError(
-            f"{option('sections', repr(wanted))} holds nothing of the answer",
+            f"{option('sections', repr(wanted))} matches nothing in the answer",
             "the expression is searched in the answer with the names of its special tokens",
         )
     yield from ((name, span) for span in spans)

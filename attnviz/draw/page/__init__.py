@@ -22,18 +22,18 @@ COMMON = "draw/page/common"
 HEAD = "draw/page/head.html"
 """The beginning of every page, with `policies`, `title` and `style`."""
 MAP = tuple(f"draw/page/{name}.js" for name in ("picture", "heatmap", "map_input", "frame"))
-"""A heatmap that a page shares with its other views, and the height that a framed page reports."""
+"""Scripts of a page: a heatmap that its views share, and the height that a framed page reports."""
 
 
 def source(*names: str) -> str:
-    """The text of these files of the package, one after the other, as `draw/page/common.js`."""
+    """The text of these files of the package, such as `draw/page/common.js`, one after another."""
     return "".join(files("attnviz").joinpath(name).read_text("utf-8") for name in names)
 
 
 def filled(template: str, values: Mapping[str, str]) -> str:
-    """The template with each `{{name}}` replaced, in one go, so that no value is taken for one.
+    """Replace each `{{name}}` of a template in one pass, so that names within values stay.
 
-    No control character of a value gets there.
+    Control characters of values are removed.
     """
 
     def value(place: re.Match[str]) -> str:
@@ -43,16 +43,16 @@ def filled(template: str, values: Mapping[str, str]) -> str:
 
 
 def policies(*each: str) -> str:
-    """The elements that hold a page to these policies, to all of them at once."""
+    """The elements by which all of these policies apply to a page."""
     element = '<meta http-equiv="Content-Security-Policy" content="{}">'
     return "\n".join(element.format(escape(content, quote=False)) for content in each)
 
 
 def policy(style: str, script: str, *, loads: bool = False, works: bool = False) -> str:
-    """A Content-Security-Policy that lets just this style and this script be, and no connection.
+    """A Content-Security-Policy that allows only this style and this script, and no connection.
 
-    `loads`: whether the script may load others; `beside` says from where. `works`: whether it may
-    start a worker from a blob of the page's own.
+    `loads`: whether the script may load others, from the places of `beside`. `works`: whether it
+    may start a worker from the page's own blob.
     """
     trusted = f"{_hashed(script)} 'strict-dynamic'" if loads else _hashed(script)
     workers = "worker-src blob:; " if works else ""
@@ -64,10 +64,10 @@ def policy(style: str, script: str, *, loads: bool = False, works: bool = False)
 
 
 def beside(script: str) -> str:
-    """A second policy, which holds beside the first: scripts come from where the page lies.
+    """A second policy in addition to the first: scripts come from the page's own folder.
 
-    The first one has to say 'strict-dynamic', as a page that was opened from disk has no origin
-    that 'self' stands for in every browser, and this word makes a browser ignore places.
+    The first needs 'strict-dynamic', as a page that was opened from disk has no origin that 'self'
+    means in every browser, and this word makes a browser ignore places.
     """
     return f"script-src {_hashed(script)} 'self' file:"
 
@@ -78,7 +78,7 @@ def _hashed(content: str) -> str:
 
 
 def safe_json(value: object) -> str:
-    """JSON that can stand in a script element: nothing in it ends the element or a line."""
+    """JSON that is safe in a script element: nothing in it ends the element or a line."""
     written = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         written = written.replace(character, f"\\u{ord(character):04x}")
@@ -95,9 +95,9 @@ addEventListener("message", ({ data, source }) => {
 });
 </script>
 """
-"""A script that makes a frame as tall as its page says. The page can do nothing else: it has no
-origin, and only a number is taken from it. Where no script runs, a reader can pull the frame taller
-and scroll its page."""
+"""A script that sets a frame's height as its page reports. The page can do nothing else: it has no
+origin, and only a number is read from it. Without scripts, a reader can pull the frame taller and
+scroll its page."""
 
 
 def in_frame(page: str) -> str:
@@ -118,11 +118,11 @@ THUMBNAIL = 32
 """Cells along a side of a head's thumbnail, at most."""
 LEVELS = 255  # of a thumbnail
 FINE = 1_000_000
-"""The most weights of a page that has two bytes for each; a larger one has one byte."""
+"""The most weights of a page with two bytes for each; a larger page has one byte."""
 
 
 def bytes_of(exhibit: Exhibit, maps: Sequence[HeadMap]) -> int:
-    """How many bytes each weight of a page has."""
+    """The number of bytes of each weight of a page."""
     return 2 if sum(_allowed(exhibit, head_map).size for head_map in maps) <= FINE else 1
 
 
@@ -132,7 +132,7 @@ def most_levels(size: int) -> int:
 
 
 def _allowed(exhibit: Exhibit, head_map: HeadMap) -> NDArray[np.float32]:
-    """The links that stand on the page, row by row: what the mask allows."""
+    """The weights of links that the mask allows, row by row, as the page holds them."""
     weights = head_map.weights
     if not exhibit.capture.causal:
         return weights.ravel()
@@ -141,27 +141,27 @@ def _allowed(exhibit: Exhibit, head_map: HeadMap) -> NDArray[np.float32]:
 
 
 def levels(exhibit: Exhibit, head_map: HeadMap, top: float, size: int) -> Levels:
-    """Each weight as the nearest of 256 levels, or of 65,536, on a square-root scale."""
+    """Quantise each weight to the nearest of 256 levels, or of 65,536, on a square-root scale."""
     shares = np.sqrt(np.maximum(_allowed(exhibit, head_map), 0, dtype=np.float64) / top)
     levels: Levels = np.rint(shares * most_levels(size)).astype(f"u{size}")
     return levels
 
 
 def error(exhibit: Exhibit, head_map: HeadMap, top: float, size: int) -> float:
-    """The largest difference between a weight of a head and what the page shows of it."""
+    """The largest difference between a weight of a head and its value on the page."""
     shown = (levels(exhibit, head_map, top, size) / most_levels(size)) ** 2 * top
     return float(np.abs(_allowed(exhibit, head_map) - shown).max(initial=0))
 
 
 def thumbnails(maps: Sequence[HeadMap], top: float) -> NDArray[np.uint8]:
-    """(heads, cells, cells), each cell the strongest of its block, on the same scale."""
+    """Thumbnails (heads, cells, cells): the strongest weight of each block, on the same scale."""
     blocks = [block_maximum(head_map.weights, THUMBNAIL, THUMBNAIL) for head_map in maps]
     shares: NDArray[np.float32] = np.sqrt(np.maximum(blocks, 0) / top)
     return np.rint(shares * LEVELS).astype(np.uint8)
 
 
 def packed(levels: Levels) -> str:
-    """Deflated, in base64; real patterns repeat themselves, noisy ones have only rare levels."""
+    """Deflate levels to base64; real patterns repeat themselves, noisy ones have rare levels."""
     halves = [levels >> 8, levels & 255] if levels.dtype == np.uint16 else [levels]
     content = b"".join(half.astype(np.uint8).tobytes() for half in halves)
     ways = [_deflated(content, way) for way in (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY)]
@@ -169,7 +169,7 @@ def packed(levels: Levels) -> str:
 
 
 def packed_numbers(numbers: IntArray) -> str:
-    """Whole numbers from 0 to 2³² − 1 (n): their highest bytes, the next, and so on, in base64."""
+    """Pack whole numbers from 0 to 2³² − 1 (n) in base64: all highest bytes, then all next ones."""
     planes = numbers.astype(">u4").view(np.uint8).reshape(-1, 4).T  # (4, n)
     return base64.b64encode(_deflated(planes.tobytes(), zlib.Z_DEFAULT_STRATEGY)).decode("ascii")
 
@@ -177,12 +177,11 @@ def packed_numbers(numbers: IntArray) -> str:
 def packed_arrays(
     facts: Mapping[str, object], arrays: Mapping[str, FloatArray], *, half: bool = False
 ) -> str:
-    """Facts and float32 numbers for a page's worker, in base64; with `half`, as float16.
+    """Pack facts and float32 numbers for a page's worker as base64; with `half`, as float16.
 
-    As gzip, which has the length and a checksum of its content: a browser that unpacks it sees
-    whether anything was changed. Inside: the length of the facts, 4 bytes, the facts as JSON, with
-    the name and size of each array, and the numbers: all their first bytes, the second ones, and so
-    on, as they then deflate better.
+    The format is gzip, whose length and checksum let a browser detect any change. It contains the
+    length of the facts (4 bytes), the facts as JSON, with the name and size of each array, and the
+    numbers: all their first bytes, then all second ones, and so on, as they then deflate better.
     """
     size = 2 if half else 4
     sizes = [[name, array.size] for name, array in arrays.items()]

@@ -1,4 +1,4 @@
-"""Images on a page: each is one column of the map, and what is attended to in it lies over it."""
+"""Images on a page: each is one column of the map, with the weights of its patches over it."""
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,10 +26,10 @@ LEVELS = 255
 
 @dataclass(frozen=True, eq=False)
 class PageImages:
-    """The exhibit as it was, with a column for each image token, behind one with whole images.
+    """The original exhibit, with a column for each image token, behind one with whole images.
 
     `patches`: the places of keys that stand for a part of an image; `top`: their largest weight.
-    The patches of an image alone are tokens of the page, and its queries, too.
+    Without text, the patches of an image are tokens of the page, and its queries, too.
     """
 
     exhibit: Exhibit
@@ -38,7 +38,7 @@ class PageImages:
 
     @property
     def facts(self) -> Mapping[str, object]:
-        """What the page's script needs: images, and the boxes of patches in shares of theirs."""
+        """The input of the page's script: images, and the boxes of patches in shares of theirs."""
         capture, boxes = self.exhibit.capture, []
         for key in self.patches:
             patch = capture.key_tokens[key].patch
@@ -61,7 +61,7 @@ class PageImages:
         return {"images": images, "patches": boxes, "top": self.top, "keys": keys}
 
     def heats(self) -> Iterator[str]:
-        """Of each head, the weights of its queries on all patches, which a page unpacks."""
+        """Yield the weights of each head's queries on all patches, packed for a page."""
         if self.exhibit.capture.image_alone:
             return
         queries = groups_of(self.exhibit.capture, WHOLE)[0]
@@ -78,7 +78,7 @@ def heat_levels(weights: FloatArray, top: float) -> NDArray[np.uint8]:
 
 
 def whole_images(exhibit: Exhibit) -> tuple[Exhibit, PageImages | None]:
-    """An exhibit with each image beside a text as one token, and what lies over images."""
+    """An exhibit with each image in a text as one token, and the weights over images."""
     capture = exhibit.capture
     patches = tuple(i for i, token in enumerate(capture.key_tokens) if token.patch is not None)
     if not patches:
@@ -90,7 +90,7 @@ def whole_images(exhibit: Exhibit) -> tuple[Exhibit, PageImages | None]:
 
 
 def what_of(captured: Capture) -> str:
-    """What the queries of a page are of."""
+    """The noun for the source of a page's queries."""
     sound = captured.sound is not None and all(token.time for token in captured.query_tokens)
     return "image" if captured.image_alone else "sound" if sound else "text"
 
@@ -104,13 +104,13 @@ def opening_rows(tokens: Sequence[Token], query: int | None) -> tuple[int | None
 
 
 def about(capture: Capture, number: int) -> str:
-    """`a.png, 400 × 300 pixels as 8 × 8 tokens`, and what is hatched, if anything is."""
+    """An image in words: `a.png, 400 × 300 pixels as 8 × 8 tokens`, and its hatched part."""
     name = readable(capture.images[number].raw.name)
     return f"{name}, {size_of(capture, number)}{hatched(capture, number)}"
 
 
 def hatched(capture: Capture, number: int) -> str:
-    """What the hatched part of an image is, where there is one."""
+    """The meaning of an image's hatched part, or "" without one."""
     return "" if capture.images[number].shown().all() else " (hatched: not seen by the model)"
 
 
@@ -125,7 +125,7 @@ def stage(capture: Capture, number: int, *, pointed: bool = False) -> str:
 
 
 def section(capture: Capture) -> str:
-    """The images of a page, which words of the text light."""
+    """The section of a page's images, which words of the text highlight."""
     stages = (stage(capture, number, pointed=True) for number in range(len(capture.images)))
     return f'<section id="images" aria-label="The images">{"".join(stages)}</section>'
 

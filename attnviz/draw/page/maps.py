@@ -1,4 +1,4 @@
-"""Maps of numbers with signs on a page without a script: a table whose cells have shades."""
+"""Maps of signed numbers on a page without a script: a table of shaded cells."""
 
 from collections.abc import Iterator, Sequence
 from html import escape
@@ -26,9 +26,9 @@ def map_page(body: str, **values: str) -> list[str]:
 
 
 def _shades() -> str:
-    """A class for each shade, as the policy allows no style at an element.
+    """A CSS class for each shade, as the policy allows no style on an element.
 
-    Zero has the page's own ground, be it light or dark.
+    Zero has the page's own ground, light or dark.
     """
     rules = []
     for step in range(1, STEPS + 1):

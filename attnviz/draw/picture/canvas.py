@@ -1,4 +1,4 @@
-"""Matplotlib, tamed: the same look and the same bytes everywhere, and nothing on stderr."""
+"""Matplotlib with fixed settings: the same look and bytes everywhere, and nothing on stderr."""
 
 import io
 import logging
@@ -27,7 +27,7 @@ LEAST_DPI, MOST_DPI = 30, 2400
 MARGIN = 0.12  # inches around everything that is drawn
 
 # SVG keeps text as text (it can be searched and edited; the viewer's fonts draw it). PDF
-# brings the letters it uses along as TrueType, so that text can be selected and looks the
+# embeds the letters that it uses as TrueType, so that text can be selected and looks the
 # same everywhere. The salt makes the ids inside an SVG the same in every run.
 _SETTINGS = {
     "svg.fonttype": "none",
@@ -54,7 +54,7 @@ class Drawn:
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Matplotlib with its own defaults instead of the user's, its warnings kept to itself."""
+    """Run with Matplotlib's own defaults instead of the user's, and without its warnings."""
     loggers = {name: logging.getLogger(name) for name in ("matplotlib", "fontTools")}
     levels = {name: logger.level for name, logger in loggers.items()}
     for logger in loggers.values():
@@ -64,7 +64,7 @@ def drawing() -> Iterator[None]:
             warnings.simplefilter("ignore")
             import matplotlib
 
-            # The backend is not ours to choose: a notebook's stays as it is.
+            # The backend is left to the user, such as a notebook's.
             defaults = dict(matplotlib.rcParamsDefault)
             plain = {name: defaults[name] for name in defaults if "backend" not in name}
             with matplotlib.rc_context({**plain, **_SETTINGS}):  # type: ignore[dict-item]
@@ -75,11 +75,11 @@ def drawing() -> Iterator[None]:
 
 
 def use_fonts(texts: Iterable[str]) -> "Lettering":
-    """Draw with fonts that have the letters of these texts; `drawing` puts the setting back."""
+    """Draw with fonts that have the letters of these texts; `drawing` restores the setting."""
     import matplotlib
 
     fonts = lettering(texts)
-    # An SVG names its fonts; a viewer that has none of them is to take its own sans-serif.
+    # An SVG names its fonts; a viewer without any of them should take its own sans-serif.
     matplotlib.rcParams["font.sans-serif"] = list(fonts.families)
     matplotlib.rcParams["font.family"] = [*fonts.families, "sans-serif"]
     return fonts
@@ -98,7 +98,7 @@ def figure_bytes(figure: "Figure", format: str, dpi: int | None = None) -> bytes
 
     buffer = io.BytesIO()
     with drawing():
-        for text in figure.findobj(Text):  # no text may have what XML lacks, or reorder letters
+        for text in figure.findobj(Text):  # no character that XML lacks, or that reorders
             text.set_text(harmless(text.get_text()))
         metadata = _METADATA[cast("PictureFormat", format)]
         if page is None:
@@ -112,7 +112,7 @@ def figure_bytes(figure: "Figure", format: str, dpi: int | None = None) -> bytes
 
 
 def check_dpi(dpi: int) -> None:
-    """Refuse what is no resolution at all, before anything is drawn."""
+    """Refuse an impossible resolution, before anything is drawn."""
     wrong = option("dpi", dpi)
     if dpi < LEAST_DPI:
         raise UsageError(f"{wrong} is too few pixels", f"give {LEAST_DPI} or more, such as 150")
@@ -131,7 +131,7 @@ def check_size(figure: "Figure", dpi: int) -> None:
 
 
 def new_figure(dpi: int) -> "Figure":
-    """An empty figure for `place`; small, as measuring text takes memory for all of its pixels."""
+    """An empty figure for `place`; small, as measuring text takes memory for all its pixels."""
     panels = current_panels()
     if panels is not None:
         return panels.begin()
@@ -150,7 +150,7 @@ def new_figure(dpi: int) -> "Figure":
 
 
 def place(figure: "Figure", left: float, bottom: float, width: float, height: float) -> "Axes":
-    """New axes at a place given in inches; they may lie outside until `fit` is called."""
+    """Add axes at a place given in inches; they may be outside until `fit` is called."""
     across, up = figure.get_size_inches()
     return figure.add_axes((left / across, bottom / up, width / across, height / up))
 
@@ -165,7 +165,7 @@ def renderer_of(figure: "Figure") -> "RendererBase":
 
 
 def fit(figure: "Figure") -> None:
-    """Make the figure as large as what is on it, so that no label is cut, on whole pixels."""
+    """Make the figure as large as its content, so that no label is cut, on whole pixels."""
     panels = current_panels()
     if panels is not None and panels.figure is figure:
         panels.end(renderer_of(figure))
@@ -194,7 +194,7 @@ def fit(figure: "Figure") -> None:
 
 
 FIRST = "DejaVu Sans"
-# They have a stand-in for every letter, or bitmaps that cannot be scaled.
+# They have a placeholder for every letter, or bitmaps that cannot be scaled.
 _UNSUITABLE = ("last resort", "lastresort", "color emoji", "colour emoji")
 
 
@@ -214,7 +214,7 @@ class Lettering:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """One sentence on what could not be drawn; none where everything could."""
+        """A sentence about letters that could not be drawn; none if all could."""
         if not self.missing:
             return ()
         some = sorted(self.missing)
@@ -258,7 +258,7 @@ def _lettering(wanted: frozenset[str]) -> Lettering:
 
 
 def _region(letters: Iterable[str]) -> str:
-    """Whose forms of Chinese characters are wanted, as fonts are named: JP, KR or SC."""
+    """The region whose forms of Chinese characters are wanted, as in font names: JP, KR or SC."""
     names = [unicodedata.name(letter, "") for letter in letters]
     if any(name.startswith(("HIRAGANA", "KATAKANA")) for name in names):
         return "JP"
@@ -266,7 +266,7 @@ def _region(letters: Iterable[str]) -> str:
 
 
 def _add_new_fonts() -> int:
-    """Make the fonts known that are not in the list which matplotlib keeps; how many there are."""
+    """Add the fonts that matplotlib's stored list lacks, and return their number."""
     from matplotlib.font_manager import findSystemFonts, fontManager
 
     known, before = {entry.fname for entry in fontManager.ttflist}, len(fontManager.ttflist)
@@ -277,7 +277,7 @@ def _add_new_fonts() -> int:
 
 
 def _other_fonts(region: str) -> list[tuple[str, str]]:
-    """Family and file of each upright font: sans-serif, regular and those of the region first."""
+    """The family and file of each upright font: sans-serif, regular and regional ones first."""
     from matplotlib.font_manager import fontManager
 
     entries = [

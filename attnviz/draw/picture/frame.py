@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 TITLE, SUBTITLE = 11.5, 8.5
 GREY, BOX = "#555555", "#e4572e"
 LEAST_FOR_SUMS = 1.45  # inches
-LEAST_LINE, BESIDE = 4.6, 1.1  # inches of a line of text; how far it may go beyond the cells
+LEAST_LINE, BESIDE = 4.6, 1.1  # inches of a line of text, and of its part beyond the cells
 BAR_LEFT, BAR_WIDTH, BAR_LEAST, BAR_MOST = 0.18, 0.15, 1.1, 4.5  # inches
 SWATCH = 0.15
 
 
 def hatch_ground(axes: "Axes") -> None:
-    """Hatch the whole ground; cells are drawn over it, and where there is none it shows."""
+    """Hatch the whole ground, over which cells are drawn; it is visible between them."""
     from matplotlib.patches import Rectangle
 
     axes.set_facecolor(EMPTY)
@@ -67,9 +67,9 @@ def hatch_ground(axes: "Axes") -> None:
 def paint_cells(
     axes: "Axes", colors: NDArray[np.uint8], shape: Sequence[int], block: Sequence[int] = (1, 1)
 ) -> None:
-    """Draw (rows, columns, 4) colours over hatched ground that is `shape` (rows, columns) large.
+    """Draw colours (rows, columns, 4) over hatched ground of this `shape` (rows, columns).
 
-    A cell stands for a `block`, of which the last may reach beyond the ground.
+    A cell stands for a `block`; the last block may reach beyond the ground.
     """
     hatch_ground(axes)
     rows, columns = np.multiply(colors.shape[:2], block)
@@ -81,7 +81,7 @@ def paint_cells(
 
 
 def outline(axes: "Axes", panes: Sequence[Sequence[float]]) -> None:
-    """A thin line around each pane (top, left, height, width), as its lightest cells are white."""
+    """Draw a thin line around each pane (top, left, height, width), as cells may be white."""
     from matplotlib.collections import LineCollection
 
     boxes = [[(x, y), (x + w, y), (x + w, y + h), (x, y + h), (x, y)] for y, x, h, w in panes]
@@ -90,13 +90,13 @@ def outline(axes: "Axes", panes: Sequence[Sequence[float]]) -> None:
 
 
 def rule(axes: "Axes", shape: Sequence[int]) -> None:
-    """Thin lines between (rows, columns) of cells, along which an eye finds a label."""
+    """Draw thin lines between rows and columns of cells, which lead to their labels."""
     axes.hlines(range(1, shape[0]), 0, shape[1], colors=LINES, linewidth=0.5, zorder=1.5)
     axes.vlines(range(1, shape[1]), 0, shape[0], colors=LINES, linewidth=0.5, zorder=1.5)
 
 
 def write_titles(axes: "Axes", words: PictureWords, width: float, above: float = 0.0) -> None:
-    """Title and subtitle over the axes, `above` points higher, wrapped to about `width` inches."""
+    """Write title and subtitle `above` points over the axes, wrapped to about `width` inches."""
     room = max(LEAST_LINE, width + BESIDE) * POINTS
     letters, small = int(room / (TITLE * 0.55)), int(room / (SUBTITLE * 0.55))
     subtitle = fill(words.subtitle, small)
@@ -123,7 +123,7 @@ def write(
     coords: Literal["data", "axes fraction"] = "data",
     color: str = GREY,
 ) -> None:
-    """Write a text `off` points from a place on the axes; `$` in it is a letter."""
+    """Write a text `off` points from a place on the axes; `$` in it is an ordinary letter."""
     if text:
         axes.annotate(
             fenced(text),
@@ -142,11 +142,11 @@ def write(
 def name_sides(
     axes: "Axes", orient: Orient, sides: Sides, *, sums: bool, block: Sequence[int]
 ) -> None:
-    """Say which side the queries are on; and that their weights sum to 1, where they do.
+    """Label the side of the queries, and say that their weights sum to 1, if they do.
 
-    A cell may stand for a `block` of (rows, columns) links; then the label says so.
+    If a cell stands for a `block` of (rows, columns) links, the label says so.
     """
-    # On a picture of few rows there is no room for more than the word.
+    # On a picture of few rows there is room only for the word.
     height = axes.get_window_extent().height / axes.figure.dpi
     sums = sums and (orient == "key-rows" or height > LEAST_FOR_SUMS)
     one = "each row sums to 1" if orient == "query-rows" else "each column sums to 1"
@@ -161,7 +161,7 @@ def name_sides(
 def add_key(
     figure: "Figure", scale: Scale, left: float, top: float, *, empty: str, blank: str = ""
 ) -> None:
-    """The colour bar from `left` and `top` (inches) on down; below it a legend."""
+    """Draw the colour bar downwards from `left` and `top` (inches), with a legend below it."""
     below = (SWATCH + 0.25 if empty else 0.0) + (SWATCH if blank else 0.0)
     bar = min(BAR_MOST, max(BAR_LEAST, top - below))
     label = fill(scale.label, int(bar * POINTS / (BAR_LABEL * 0.6)))
@@ -180,7 +180,7 @@ def add_key(
 def _say(
     axes: "Axes", text: str, at: tuple[float, float] = (0, 0.5), off: tuple[float, float] = (0, 0)
 ) -> None:
-    """Small letters of the key."""
+    """Write small letters of the key."""
     axes.set_xticks([])
     axes.set_yticks([])
     axes.patch.set_visible(bool(off[0]))
@@ -188,7 +188,7 @@ def _say(
     write(axes, text, at, off, size=7, align=("left", "center"), coords="axes fraction")
 
 
-# Token labels along the sides of a picture: as large as fits, thinned where they are too many.
+# Token labels along the sides of a picture: as large as fits, thinned if they are too many.
 
 POINTS = 72.0  # per inch
 SMALLEST, LARGEST = 6.5, 10.0
@@ -199,7 +199,7 @@ _LETTER = 0.62  # of the font size: an average letter's width
 
 @dataclass(frozen=True)
 class Ticks:
-    """Labels and where they stand, counted in tokens along the side; `size` in points."""
+    """Labels and their places, counted in tokens along the side; `size` in points."""
 
     places: tuple[float, ...]
     labels: tuple[str, ...]
@@ -207,15 +207,15 @@ class Ticks:
 
     @property
     def length(self) -> float:
-        """About how long the longest label is, in inches."""
+        """The approximate length of the longest label, in inches."""
         return widest(self.labels) * _LETTER * self.size / POINTS
 
 
 def ticks_for(side: SideLabels, cell: float) -> Ticks:
-    """Labels for the tokens along a side, which stand `cell` inches apart.
+    """Labels for the tokens along a side, which are `cell` inches apart.
 
-    Where there is no room for each, every second, fifth, tenth ... keeps its label, with
-    its index in front: `120 the`.
+    Without room for each, every second, fifth, tenth ... keeps its label, with its index in
+    front: `120 the`.
     """
     labels, positions = side.labels, side.positions
     size = min(LARGEST, max(SMALLEST, 0.72 * cell * POINTS))
@@ -236,7 +236,7 @@ def write_rows(axes: "Axes", ticks: Ticks) -> None:
 
 
 def write_columns(axes: "Axes", ticks: Ticks, cell: float) -> None:
-    """Write the labels below: level where they fit, slanted where there is room, else upright."""
+    """Write the labels below: level if they fit, slanted if there is room, else upright."""
     if ticks.length < 0.92 * cell:
         turned: dict[str, object] = {}
     elif cell > 0.24:
@@ -252,14 +252,14 @@ def write_columns(axes: "Axes", ticks: Ticks, cell: float) -> None:
     )
 
 
-# How a picture of several axes begins and ends, and the lines of text beside them.
+# The beginning and end of a picture of several axes, and their lines of text.
 
 LETTERS, SMALL_LETTERS = 12, 15  # of a line of text, in an inch
 
 
 @contextmanager
 def sheet(texts: Iterable[str], *, dpi: int, cmap: str) -> Iterator[tuple["Figure", Lettering]]:
-    """An empty figure, and letters for these texts; at the end it is as large as what is on it."""
+    """An empty figure, and letters for these texts; at the end it is fitted to its content."""
     check_dpi(dpi)
     with drawing():
         check_cmap(cmap)
@@ -273,7 +273,7 @@ def sheet(texts: Iterable[str], *, dpi: int, cmap: str) -> Iterator[tuple["Figur
 def write_heading(
     figure: "Figure", bottom: float, width: float, title: str, about: str, fonts: Lettering
 ) -> None:
-    """A title `bottom` inches high, and small lines below it about what was run."""
+    """Write a title `bottom` inches high, and small lines below it about the run."""
     line = max(LEAST_LINE, width)
     lines = fill(fonts.spell(about), int(line * SMALL_LETTERS))
     write_line(figure, bottom, lines, size=8, color=GREY)
@@ -290,7 +290,7 @@ def write_line(
     va: str = "bottom",
     color: str = "black",
 ) -> None:
-    """Text at the left edge of the figure, from `bottom` inches on up (or down, `va="top"`)."""
+    """Write text at the left edge of the figure, up from `bottom` inches (down with `va="top"`)."""
     if va == "bottom" and told_apart(text):
         return
     axes = place(figure, 0, bottom, 0.01, 0.01)

@@ -1,4 +1,4 @@
-"""One head as a heatmap, with its numbers where they fit; several as a mosaic.
+"""One head as a heatmap, with its numbers if they fit; several as a mosaic.
 
 A link that the mask forbids is hatched grey.
 """
@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-LARGEST_CELL = 0.5  # inches; larger ones make letters small where the picture has to fit a column
+LARGEST_CELL = 0.5  # inches; larger ones make letters small in a picture fitted to a column
 LARGEST_SIDE = 9.0
-# More cells than these are two pixels or less, and a strong link among them is lost to the eye.
+# More cells than these are two pixels or less, and a strong link among them is invisible.
 MOST_CELLS = 512
 # The smallest cells with a number in them, as 0.48 and as .48.
 ROOM_FOR_FOUR, ROOM_FOR_THREE = 0.42, 0.28
@@ -64,7 +64,7 @@ LEAST_WRITTEN = 0.005  # a weight below it rounds to 0.00; a score near zero is 
 
 
 def draw(exhibit: Exhibit, options: PictureOptions | None = None) -> Drawn:
-    """The exhibit as a figure: a heatmap of its one map, or a mosaic of them all.
+    """Draw the exhibit as a figure: a heatmap of its one map, or a mosaic of all.
 
     Raises:
         UsageError: no such colour map, a resolution that makes no usable picture, or nothing
@@ -104,14 +104,14 @@ def _draw_one(
     outline(axes, [(0, 0, *cells.shape)])
     down, across = height / cells.shape[0], width / cells.shape[1]
     blank = False
-    written = unit_of(exhibit, scale.high) == 1  # of small ones, the colours' key tells more
+    written = unit_of(exhibit, scale.high) == 1  # the colours' key suits small numbers better
     if written and min(down, across) >= ROOM_FOR_THREE and cells.weights is not None:
         rule(axes, cells.shape)
         blank = _write_numbers(axes, scale, cells.weights, cells, across)
     write_rows(axes, ticks_for(rows, down))
     write_columns(axes, ticks_for(columns, across), across)
     write_titles(axes, words, width)
-    if current_page():  # whose title goes into the file
+    if current_page():  # its title goes into the file
         write(axes, words.panes[0][-1], (0, 1), (0, 5), size=SUBTITLE, coords="axes fraction")
     name_sides(axes, orient, exhibit.sides, sums=cells.sums, block=cells.block)
     empty = left_out(exhibit) if np.isnan(cells.values).any() else ""
@@ -120,7 +120,7 @@ def _draw_one(
 
 
 def _cell(n: int, dpi: int) -> float:
-    """How wide or high one of `n` cells is, in inches: whole pixels while there are enough."""
+    """The side of one of `n` cells, in inches: whole pixels while there are enough."""
     pixels = min(LARGEST_CELL, LARGEST_SIDE / n) * dpi
     return (int(pixels) if pixels >= 1 else pixels) / dpi
 
@@ -128,7 +128,7 @@ def _cell(n: int, dpi: int) -> float:
 def _write_numbers(
     axes: "Axes", scale: Scale, weights: FloatArray, cells: Cells, cell: float
 ) -> bool:
-    """The weights in their cells, black or white; whether some are too small to be written."""
+    """Write the weights in their cells, black or white; whether some are too small to write."""
     small = (weights < LEAST_WRITTEN) & (scale.low >= 0)
     size = min(9.0, cell * POINTS * (0.3 if cell >= ROOM_FOR_FOUR else 0.36))
     digits = 1 if scale.low < 0 else 2
@@ -151,17 +151,17 @@ def _write_numbers(
 
 LARGEST_MOSAIC = 14.0  # inches, for all panes of a row or a column
 LARGEST_PANE, LEAST_PANE = 2.6, 0.4
-LABELLED_PANE = 4.0  # a pane may be as large as this where each token then gets its label
+LABELLED_PANE = 4.0  # a pane may be this large if each token then gets its label
 LARGEST_SMALL = 0.4
 MOST_ACROSS = 2400  # along a side of the whole picture
-MOST_TITLED = 36  # more panes than these are named by row and column alone
+MOST_TITLED = 36  # more panes than these are named only by row and column
 PANE_TITLE, LAYER_NAME = 8.0, 34.0  # points: a title's height, a layer name's width
 LEAST_LABELLED = LEAST_APART / 5  # inches: every fifth token has a label, or none has
 
 
 @dataclass(frozen=True)
 class Mosaic:
-    """The measures of the one array: all in cells, but `cell` (height, width) in inches."""
+    """The measures of the one array: all in cells, except `cell` (height, width) in inches."""
 
     grid: Grid
     pane: tuple[int, int]
@@ -230,7 +230,7 @@ def mosaic_cells(grid: Grid, tokens: int, dpi: int) -> int:
 
 
 def _pane_inches(grid: Grid, tokens: int, dpi: int) -> float:
-    """How large a pane is: smaller where there are many, larger where labels then fit."""
+    """The side of a pane: smaller if there are many, larger if labels then fit."""
     most = max(len(grid.layers), len(grid.heads), 1)
     usual = max(LEAST_PANE, min(LARGEST_PANE, 0.86 * LARGEST_MOSAIC / most))
     labelled = tokens * math.ceil(LEAST_APART * dpi) / dpi + 1e-6  # cells are whole pixels
@@ -247,7 +247,7 @@ def _measure(exhibit: Exhibit, grid: Grid, pane: tuple[int, ...], dpi: int, titl
 
 
 def _write_tokens(axes: "Axes", mosaic: Mosaic, rows: SideLabels, columns: SideLabels) -> None:
-    """Token labels at the left of every layer and below every head, where they can be read."""
+    """Write token labels at the left of every layer and below every head, if they are legible."""
     axes.set_xticks([])
     axes.set_yticks([])
     if len(rows.positions) == mosaic.pane[0] and mosaic.cell[0] >= LEAST_LABELLED:
@@ -284,7 +284,7 @@ def _write_pane_titles(
 
 
 def _write_names(axes: "Axes", mosaic: Mosaic) -> None:
-    """Names of many panes: `L1` at the left of each row and `H2` over each column."""
+    """Write names of many panes: `L1` at the left of each row and `H2` over each column."""
     for n, head in enumerate(mosaic.grid.heads):
         at = mosaic.corner((0, n))[1] + mosaic.pane[1] / 2, 0.0
         write(axes, head_name(head), at, (0, 3), size=PANE_TITLE, align=("center", "bottom"))

@@ -1,4 +1,4 @@
-"""Attention laid over the image that it goes to: a panel for each head and query."""
+"""Attention as colours over the image attended to: a panel for each head and query."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ALONE, TOGETHER, ACROSS, MOST_ACROSS = 6.0, 2.6, 5, 16
-"""Inches of the longer side of a panel that is alone, at least, and of one among others; panels in
-a row, and the most of them where they are the heads of a layer."""
+"""Inches of the longer side of a single panel, at least, and of one among others; panels in a row,
+and the most of them for the heads of a layer."""
 LARGEST_IMAGE = 2048
 """Pixels of a side to which an image is reduced, with the weights on it."""
 BETWEEN, TITLE_SIZE, LETTERS = 0.34, 8.0, 15
-"""Inches between panels; points of their titles, and how many letters an inch has."""
+"""Inches between panels; points of their titles, and letters per inch."""
 LEAST_WIDTH = 1.3
-"""Inches that a title has at least."""
+"""The least width of a title, in inches."""
 OVERLAY_MAP = "inferno"
 
 
 def drawn_as(exhibit: Exhibit, look: Look) -> Drawn:
-    """The panels of an exhibit; those of several heads each on its own scale of colours.
+    """Draw the panels of an exhibit; those of several heads each on its own scale of colours.
 
     Raises:
         UsageError: there is no image, or nothing to draw; or a logarithmic scale is asked for.
@@ -66,7 +66,7 @@ def drawn_as(exhibit: Exhibit, look: Look) -> Drawn:
 def drawn_beside(
     exhibits: Sequence[Exhibit], words: PictureWords, options: PictureOptions
 ) -> Drawn:
-    """The same head in several images side by side, on one scale of colours."""
+    """Draw the same head in several images side by side, on one scale of colours."""
     each = [of_whole_image(exhibit) for exhibit in exhibits]
     shown = [(n, panel, of) for n, of in enumerate(each, start=1) for panel in panels_of(of)]
     titles = [f"image {n}, {panel_title(panel, of)}" for n, panel, of in shown]
@@ -85,7 +85,7 @@ def _drawn(
 ) -> Drawn:
     if options.color_scale == "log":
         hint = f"leave out {option('color_scale', 'log')}"
-        raise UsageError("colours that lie on an image are linear", hint)
+        raise UsageError("a logarithmic scale is not available for colours over an image", hint)
     usual = DIVERGING if exhibit.capture.signed else OVERLAY_MAP
     cmap = usual if options.cmap == PictureOptions.cmap else options.cmap
     peaks, what = [panel.peak or 1.0 for panel in shown], scale_name(exhibit, shown)
@@ -102,7 +102,7 @@ def _drawn(
 
 
 def _across(exhibit: Exhibit, panels: int) -> int:
-    """How many panels stand side by side: the heads of a layer, if each of several has a panel."""
+    """The number of panels in a row: the heads of a layer, if each of several has a panel."""
     layers = Counter(each.layer for each in exhibit.maps)
     heads, several = max(layers.values()), len(layers) > 1
     whole = panels == len(exhibit.maps) == heads * len(layers)
@@ -152,19 +152,19 @@ def _draw_panels(
 
 
 def _alone(panel: Panel, dpi: float) -> float:
-    """Inches of the longer side of the only panel: those of the image's own resolution."""
+    """Inches of the longer side of the only panel, at the image's own resolution."""
     return max(ALONE, min(max(panel.image.raw.size), LARGEST_IMAGE) / dpi)
 
 
 def _inches(panel: Panel, longer: float) -> tuple[float, float]:
-    """Width and height of a panel; of a very long image the shorter side is a few pixels."""
+    """The width and height of a panel; a very long image keeps a few pixels of its shorter side."""
     width, height = panel.image.raw.size
     scale = longer / max(width, height)
     return max(0.15, width * scale), max(0.15, height * scale)
 
 
 def _painted(panel: Panel, scale: Scale) -> NDArray[np.uint8]:
-    """(height, width, 4): the image under its weights; clear where the model did not see it."""
+    """The image under its weights (height, width, 4); transparent where the model did not read."""
     pixels = _reduced(panel.image.raw.pixels)
     height, width = pixels.shape[:2]
     weights = density(panel.image, panel.grids, (width, height))
@@ -177,7 +177,7 @@ def _painted(panel: Panel, scale: Scale) -> NDArray[np.uint8]:
 
 
 def _as_painted(scale: Scale, panels: list[Panel]) -> Scale:
-    """The scale of the colour bar: its colours as they look on the mean colour of the images."""
+    """The scale of the colour bar: its colours over the mean colour of the images."""
     from matplotlib.colors import ListedColormap
 
     values: FloatArray = np.linspace(scale.low, scale.high, 256, dtype=np.float32)
@@ -187,7 +187,7 @@ def _as_painted(scale: Scale, panels: list[Panel]) -> Scale:
 
 
 def _reduced(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """An image of at most `LARGEST_IMAGE` pixels a side."""
+    """Reduce an image to at most `LARGEST_IMAGE` pixels a side."""
     height, width = pixels.shape[:2]
     if max(height, width) <= LARGEST_IMAGE:
         return pixels

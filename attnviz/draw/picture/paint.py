@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
 
 
-# The options of a picture, and the words that are written on it.
+# The options of a picture, and the words on it.
 
 
 @dataclass(frozen=True)
 class PictureOptions:
-    """How a picture is drawn; `title` None means the head, `""` neither title nor caption."""
+    """The look of a picture; `title` None means the head, `""` neither title nor caption."""
 
     cmap: str = SEQUENTIAL
     dpi: int = 150
@@ -54,7 +54,7 @@ def options_of(look: PictureLook, orient: Orient | None, *, by_row: bool = False
 
 @dataclass(frozen=True)
 class PictureWords:
-    """The words of a picture; `panes`: what may stand above each map, the fullest first."""
+    """The words of a picture; `panes`: the possible titles of each map, the fullest first."""
 
     title: str
     subtitle: str
@@ -91,7 +91,7 @@ def words_for(exhibit: Exhibit, options: PictureOptions) -> PictureWords:
 
 
 def _titles(exhibit: Exhibit, options: PictureOptions) -> tuple[str, str]:
-    """The title, and the caption below it, which says whatever title a user gives."""
+    """The title, and the caption below it, which a user's own title does not change."""
     if options.title == "":
         return "", ""
     maps = exhibit.maps
@@ -115,16 +115,16 @@ def _titles(exhibit: Exhibit, options: PictureOptions) -> tuple[str, str]:
     return readable(options.title), subtitle if exhibit.subtitle else f"{which} · {subtitle}"
 
 
-# What lies below a thousandth of the strongest weight is drawn alike on a log scale.
+# Weights below a thousandth of the strongest are drawn alike on a log scale.
 LOG_RANGE = 1000.0
 BAR_LABEL = 8.0  # points
-# Grey, and hatched in white, as some map has any grey among its colours.
+# Grey with white hatching, as any grey may be a colour of some map.
 EMPTY, HATCH, LINES = "#e8e8e8", "#f4f4f4", "#d9dce0"
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How weights become colours: the map by name, the weights at its ends, and what they are."""
+    """A mapping of weights to colours: its map by name, the weights at its ends, and their name."""
 
     cmap: "str | Colormap"
     kind: ColorScale
@@ -141,7 +141,7 @@ class Scale:
         return ScalarMappable(norm(self.low, self.high), self.cmap)
 
     def paint(self, values: FloatArray) -> NDArray[np.uint8]:
-        """(rows, columns) weights to (rows, columns, 4) colours; transparent where NaN."""
+        """Map weights (rows, columns) to colours (rows, columns, 4); transparent for NaN."""
         if self.kind == "log":
             values = np.fmax(values, np.where(np.isnan(values), np.nan, np.float32(self.low)))
         mappable = self.mappable()
@@ -158,7 +158,7 @@ def signed_scale(cmap: str, matrices: list[FloatArray], label: str) -> Scale:
 
 
 def scale_for(cmap: str, kind: ColorScale, matrices: list[FloatArray], captured: Capture) -> Scale:
-    """One scale for all these matrices: from 0 (or what is less) to the strongest weight."""
+    """One scale for all these matrices: from 0 (or the lowest) to the strongest weight."""
     high = max((float(np.fmax.reduce(m, axis=None, initial=0.0)) for m in matrices), default=0.0)
     low = min((float(np.fmin.reduce(m, axis=None, initial=0.0)) for m in matrices), default=0.0)
     high = high if high > 0 else 1.0
@@ -169,7 +169,7 @@ def scale_for(cmap: str, kind: ColorScale, matrices: list[FloatArray], captured:
 
 
 def scale_of(exhibit: Exhibit, options: PictureOptions, matrices: list[FloatArray]) -> Scale:
-    """One scale for all maps of the exhibit; a diverging one for what has a sign."""
+    """One scale for all maps of the exhibit; a diverging one for values with a sign."""
     if exhibit.capture.signed:
         cmap = DIVERGING if options.cmap == PictureOptions.cmap else options.cmap
         several = len(exhibit.maps) > 1
@@ -194,7 +194,7 @@ def check_cmap(name: str) -> None:
 
 
 def number_ends(bar: "Colorbar") -> None:
-    """Give a colour bar numbers at both ends, too, and those between that leave them room."""
+    """Number a colour bar also at both ends, without numbers that would touch those."""
     low, high = bar.ax.get_ylim()
     inner = [float(tick) for tick in bar.get_ticks() if low < tick < high]
     apart = min((b - a for a, b in pairwise(inner)), default=high - low) / 2
@@ -214,7 +214,7 @@ def draw_bar(
     size: float = 6.5,
     length: float = 2,
 ) -> None:
-    """Fill narrow axes with the colour bar of what is shown; `size` and `length` of its ticks."""
+    """Fill narrow axes with a colour bar; `size` and `length` of its ticks."""
     bar = axes.figure.colorbar(shown, cax=axes, extend="min" if log else "neither")
     if not log:
         number_ends(bar)

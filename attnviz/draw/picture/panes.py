@@ -41,16 +41,16 @@ LEAST_WRITTEN, LEAST_FOR_ERRORS = 0.32, 0.4  # inches; smaller cells hold no num
 BAR_APART, BAR = 0.07, 0.09
 GAP_ACROSS, GAP_DOWN = 0.95, 0.62
 LEAST_LABEL, LETTER = 0.12, 0.06
-"""Inches from one name of a column to the next, and those that a letter takes."""
+"""Inches from one name of a column to the next, and of a letter."""
 LONGEST_LABEL = 24
 """Letters of a column's name; the rest is cut."""
 NAMED_SIDE, LEAST_NAMED, LEAST_ROW, WIDEST = 9.0, 0.13, 0.25, 24.0
-"""Inches of a pane with named columns: its width while its columns are wide enough to hold their
-names, the least width of these, the least height of a row, and the largest width."""
+"""Inches of a pane with named columns: its width while its columns are wide enough for their names,
+the least width of these, the least height of a row, and the largest width."""
 
 
 More: TypeAlias = Callable[["Figure", Lettering, float], float]
-"""Draws below a height in inches, and returns its lower end."""
+"""A function that draws below a height in inches, and returns its lower end."""
 
 
 def axis_label(score: Score) -> str:
@@ -59,7 +59,7 @@ def axis_label(score: Score) -> str:
 
 
 def score_pane(score: Score, values: FloatArray, boxed: Collection[Head] = ()) -> Pane | None:
-    """A score of all heads: a share from 0 to 1, another from 0 to the largest; None of nothing."""
+    """A score of all heads: a share from 0 to 1, others from 0 to the largest; None without any."""
     if np.isnan(values).all():
         return None
     high = (float(np.nanmax(values)) or 1.0) if score.unit else 1.0
@@ -77,7 +77,7 @@ def draw_panes(
     cmap: str,
     more: More | None = None,
 ) -> Drawn:
-    """The panes as one figure; `about` stands in small letters above them, and `below` below.
+    """Draw the panes as one figure, with `about` in small letters above them, and `below` below.
 
     `more` draws under the panes.
     """
@@ -145,7 +145,7 @@ def _cell_of(panes: Sequence[Pane]) -> tuple[float, float]:
 
 
 def _label_height(pane: Pane, width: float) -> float:
-    """Inches below a pane that its columns' names take where they stand upright; else none."""
+    """The height of a pane's column names in inches if they are upright, else 0."""
     longest = LETTER * max((len(_short(name)) for name in pane.columns or ()), default=0)
     return longest if longest > width else 0.0
 
@@ -183,12 +183,12 @@ def _draw_one(
 
 
 def _write_numbers(axes: "Axes", pane: Pane, image: "AxesImage", *, with_errors: bool) -> None:
-    """The value of each cell, with ± its standard error below it where there is room."""
+    """Write the value of each cell, with ± its standard error below it if there is room."""
     for (layer, head), value in np.ndenumerate(pane.values):
         if not isnan(value):
             color = image.to_rgba(np.array([value]), bytes=True)[0, :3]
             ink = "black" if is_light(color, 127.5) else "white"
-            number = f"{value:z.{pane.digits}f}"  # what rounds to nothing has no sign
+            number = f"{value:z.{pane.digits}f}"  # a number that rounds to 0 has no sign
             if with_errors and pane.errors is not None and not isnan(pane.errors[layer, head]):
                 number += f"\n±{pane.errors[layer, head]:.{pane.digits}f}"
             axes.text(head, layer, number, ha="center", va="center", fontsize=7, color=ink)
@@ -196,13 +196,13 @@ def _write_numbers(axes: "Axes", pane: Pane, image: "AxesImage", *, with_errors:
 
 # Layers as colours: one for each, in order, and a bar that names them.
 
-DARKEST, LIGHTEST = 0.0, 0.92  # of the map; what is lighter vanishes on white
+DARKEST, LIGHTEST = 0.0, 0.92  # of the map; lighter colours vanish on white
 ALONE = 0.3  # the shade of a single layer
 NAMED = 16  # layers that the bar names at most
 
 
 def layer_scale(layers: Iterable[int], cmap: str) -> "ScalarMappable":
-    """A colour for each layer from 0 up to the last; inside `drawing` only."""
+    """A colour for each layer from 0 up to the last; only inside `drawing`."""
     import matplotlib
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import BoundaryNorm, ListedColormap
@@ -216,7 +216,7 @@ def layer_scale(layers: Iterable[int], cmap: str) -> "ScalarMappable":
 
 
 def layer_color(scale: "ScalarMappable", layer: int) -> tuple[float, ...]:
-    """Red, green, blue and opacity from 0 to 1."""
+    """A layer's red, green, blue and opacity, from 0 to 1."""
     return tuple(map(float, scale.to_rgba(np.array([layer], float))[0]))
 
 
@@ -233,7 +233,7 @@ def draw_layers(axes: "Axes", scale: "ScalarMappable", layers: Iterable[int]) ->
     bar.outline.set_linewidth(0.6)
 
 
-# Names beside points: where each can stand so that none covers another or leaves the picture.
+# Names beside points: places in which none covers another or leaves the picture.
 
 
 AWAY = (0.06, 0.12, 0.2, 0.32, 0.48, 0.7)  # inches from the point
@@ -250,11 +250,11 @@ def place_names(
     points: NDArray[np.float64],
     room: tuple[float, float],
 ) -> list[Box | None]:
-    """A box for each name, near its point; None where there is no place for it.
+    """Find a box for each name, near its point; None without a place for it.
 
-    Each name takes, in order, the place that covers the fewest `points` (n, 2), and of such places
-    the nearest. All is in inches, from the lower left corner: the `marked` points, the `sizes` of
-    their names, and the `room`, which no box leaves.
+    Each name takes, in order, the nearest of the places that cover the fewest `points` (n, 2). All
+    is in inches, from the lower left corner: the `marked` points, the `sizes` of their names, and
+    the `room`, which no box leaves.
     """
     taken: list[Box] = []
     boxes: list[Box | None] = []
@@ -274,13 +274,13 @@ def place_names(
 
 
 def spread(heights: Sequence[float], least: float, top: float) -> list[float]:
-    """The nearest heights from 0 to `top` that lie `least` apart, or closer where they have to."""
+    """The nearest heights from 0 to `top` that are `least` apart, or closer if necessary."""
     if not heights:
         return []
     apart = min(least, top / max(1, len(heights) - 1))
     order = sorted(range(len(heights)), key=lambda i: heights[i])
     wanted = np.array([heights[i] for i in order]) - apart * np.arange(len(order))
-    # the nearest rising sequence: means of neighbours that are out of order, until none is
+    # the nearest rising sequence: average neighbours until all are in order
     runs: list[list[float]] = []
     for value in wanted.tolist():
         runs.append([value, 1.0])

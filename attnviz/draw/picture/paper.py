@@ -1,6 +1,6 @@
-"""Pictures for the page of a paper: as wide as its column, without the words above them.
+"""Pictures for the page of a paper: as wide as its column, without words above them.
 
-What stands above a picture on a screen goes into the file, with how it was made.
+The words above a picture on a screen go into the file, with the making of the picture.
 """
 
 import io
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 INCH = 2.54  # cm
 POINTS, DPI = 72, 300
 LEAST = 5.0
-"""Points, below which journals take no letters."""
+"""The smallest letters that journals accept, in points."""
 
 
 @dataclass(frozen=True)
 class Page:
     """The place for a picture: `width` in cm.
 
-    `made`: how it was made, as JSON; `words`: the lines that would stand above it.
+    `made`: the making of the picture, as JSON; `words`: the lines that it would have above it.
     """
 
     width: float
@@ -34,7 +34,7 @@ class Page:
     words: list[str] = field(default_factory=list)
 
     def metadata(self, format: str) -> Mapping[str, str | None]:
-        """What the file tells; each format has its own name for it."""
+        """The file's metadata; each format has its own names."""
         words = " ".join(" · ".join(dict.fromkeys(self.words)).split())
         return {"Title": words, "Subject" if format == "pdf" else "Description": self.made}
 
@@ -43,7 +43,7 @@ _PAGE: ContextVar[Page | None] = ContextVar("page", default=None)
 
 
 def current_page() -> Page | None:
-    """The page that pictures are drawn for; None: a screen."""
+    """The page that pictures are drawn for, or None for a screen."""
     return _PAGE.get()
 
 
@@ -53,7 +53,7 @@ def draw_for(page: Page) -> None:
 
 
 def told_apart(*words: str) -> bool:
-    """Whether a page takes these lines above a picture into its file, so that none is drawn."""
+    """Whether a page takes these lines into its file, so that none is drawn above the picture."""
     page = current_page()
     if page is None:
         return False
@@ -80,7 +80,7 @@ def smallest(figure: "Figure", page: Page) -> float:
 
 
 def page_notes(figure: "Figure") -> tuple[str, ...]:
-    """What there is to say of a figure on the page that it is drawn for."""
+    """Notes about a figure on the page that it is drawn for."""
     page = current_page()
     if page is None or (points := smallest(figure, page)) >= LEAST:
         return ()
@@ -94,7 +94,7 @@ def _share(figure: "Figure", page: Page) -> float:
 def write_page(
     figure: "Figure", to: BinaryIO, format: str, page: Page, metadata: Mapping[str, str | None]
 ) -> None:
-    """Write a figure as wide as the page has place for it, everything on it in proportion."""
+    """Write a figure scaled to the width of its place on the page."""
     share = _share(figure, page)
     if format == "png":
         dots = max(DPI, figure.dpi)
@@ -113,7 +113,7 @@ def write_page(
 def _write_pdf(
     figure: "Figure", to: BinaryIO, share: float, metadata: Mapping[str, str | None]
 ) -> None:
-    """As matplotlib writes it, but with a scaled page."""
+    """Write a PDF as matplotlib does, but with a scaled page."""
     backend: Any = import_module("matplotlib.backends.backend_pdf")  # without types
     width, height = figure.get_size_inches()
     dots, figure.dpi = figure.dpi, POINTS
@@ -142,7 +142,7 @@ GAP, LETTER = 0.35, 0.22  # inches
 class PanelGrid:
     """A figure on which pictures are drawn one after the other, `across` of them in a row.
 
-    Axes of each stand where they were placed, until it ends; then they move to its place.
+    The axes of each stay where they were placed until it ends; then they move to its place.
     """
 
     figure: "Figure"
@@ -159,7 +159,7 @@ class PanelGrid:
         return self.figure
 
     def end(self, renderer: "RendererBase") -> None:
-        """Move what was drawn to the right of the last picture, or below it, with its letter."""
+        """Move the picture to the right of the last one, or below it, with its letter."""
         from matplotlib.transforms import Affine2D, Bbox
 
         own, dpi = self.figure.axes[self._ended :], self.figure.dpi
@@ -183,7 +183,7 @@ _PANELS: ContextVar[PanelGrid | None] = ContextVar("panels", default=None)
 
 
 def current_panels() -> PanelGrid | None:
-    """The figure that pictures are drawn on as panels; None: each gets its own."""
+    """The figure on which pictures are drawn as panels, or None if each gets its own."""
     return _PANELS.get()
 
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WIDTH, WAVE, ROW, BETWEEN = 7.5, 0.6, 0.2, 0.34
-"""Inches: of the seconds, of the waveform, of a word's row, and between two heads."""
+"""Inches of the seconds, of the waveform, of a word's row, and between two heads."""
 MOST_ACROSS = 900
-"""Cells across; of more frames, each cell has the strongest of several."""
+"""The most cells across; with more frames, each cell has the strongest of several."""
 ROW_SIZE = 8.0
 
 
@@ -49,7 +49,7 @@ def lies_in_time(exhibit: Exhibit, options: PictureOptions) -> bool:
 def draw_in_time(
     figure: "Figure", exhibit: Exhibit, options: PictureOptions, words: PictureWords
 ) -> None:
-    """Draw the maps of an exhibit, one below the other; the padding is left out."""
+    """Draw the maps of an exhibit, one below the other, without the padding."""
     tokens, asking = exhibit.capture.key_tokens, exhibit.capture.query_tokens
     keys = [key for key in exhibit.keys if not tokens[key].silent]
     queries = [query for query in exhibit.queries if not asking[query].silent]
@@ -81,17 +81,17 @@ def draw_in_time(
 
 
 def _unheard(exhibit: Exhibit, maps: Sequence[HeadMap], queries: list[int]) -> str:
-    """The share of the weight that is on keys which are left out."""
+    """A note on the share of the weight on keys that are left out."""
     tokens = exhibit.capture.key_tokens
     rest = [key for key in exhibit.keys if tokens[key].silent]
     if not rest:
         return ""
     unheard = float(np.mean([m.weights[np.ix_(queries, rest)].sum(axis=1) for m in maps]))
-    return f" ({unheard:.0%} of the weight is on the padding behind them)"
+    return f" ({unheard:.0%} of the weight is on the padding after them)"
 
 
 def _seconds(tokens: Sequence[Token], some: Sequence[int]) -> Span | None:
-    """From the begin of some neighbouring frames to their end; None of other tokens."""
+    """The first and last seconds of neighbouring frames; None for other tokens."""
     first, last = tokens[some[0]].time, tokens[some[-1]].time
     neighbours = some[-1] - some[0] == len(some) - 1
     return (first[0], last[1]) if first and last and neighbours else None
@@ -100,7 +100,7 @@ def _seconds(tokens: Sequence[Token], some: Sequence[int]) -> Span | None:
 def _draw_rows(
     axes: "Axes", colors: NDArray[np.uint8], rows: Span | tuple[str, ...], shown: Span
 ) -> None:
-    """(rows, cells, 4) colours, over the seconds that are shown; `rows`: seconds, or labels."""
+    """Draw colours (rows, cells, 4) over the shown seconds; `rows`: seconds, or labels."""
     begin, end = shown
     hatch_ground(axes)
     labels = tuple(row for row in rows if isinstance(row, str))
@@ -116,7 +116,7 @@ def _draw_rows(
 
 
 def _strongest(weights: FloatArray, by_row: bool) -> FloatArray:
-    """(rows, cells): the strongest weight of each cell; of each row's strongest, if asked."""
+    """The strongest weight of each cell (rows, cells), with `by_row` as a share of its row's."""
     size = -(-weights.shape[1] // MOST_ACROSS)
     starts = np.arange(0, weights.shape[1], size)
     cells: FloatArray = np.maximum.reduceat(weights, starts, axis=1)
@@ -129,7 +129,7 @@ def _strongest(weights: FloatArray, by_row: bool) -> FloatArray:
 def _draw_wave(
     figure: "Figure", sound: HeardSound | None, shown: Span, several: bool
 ) -> "Axes | None":
-    """The waveform of the seconds that are shown, from the lowest to the highest samples."""
+    """Draw the waveform of the shown seconds, from the lowest to the highest samples."""
     if sound is None or not len(sound.envelope):
         return None
     bottom = 0.08 + 0.16 * several

@@ -1,4 +1,4 @@
-"""The lines above a view (which heads, why, of which model), and those below it (its legend)."""
+"""The lines above a view (its heads, their choice, their model), and below it (its legend)."""
 
 from collections.abc import Iterable, Sequence
 
@@ -20,7 +20,7 @@ FLAT = (
 
 
 def heading(exhibit: Exhibit, display: Display) -> list[Text]:
-    """One line (more where it is narrow) that says what this is."""
+    """The heading of a view: one line, or more on a narrow terminal."""
     coming, line = next_said(exhibit), Text()
     sentence = about(exhibit, display.speller)
     if sentence:
@@ -40,7 +40,7 @@ def heading(exhibit: Exhibit, display: Display) -> list[Text]:
 
 
 def map_heading(exhibit: Exhibit, head_map: Map, display: Display, style: str = "bold") -> Text:
-    """The line above one of several heads: the fullest of its titles that there is room for."""
+    """The line above one of several heads: the fullest of its titles that fits."""
     titles = map_titles(exhibit, head_map)
     written = fullest(titles if display.unicode else map(in_ascii, titles), display.width)
     short = cut(written, display.width, unicode=display.unicode).rstrip()
@@ -54,7 +54,7 @@ def fullest(titles: Iterable[str], room: int) -> str:
 
 
 def in_ascii(title: str) -> str:
-    """A title on a terminal without other letters: its arrows and quotes are those of ASCII."""
+    """A title in ASCII, with its arrows and quotes replaced."""
     return ascii_only(title.translate(IN_ASCII))
 
 
@@ -62,21 +62,21 @@ IN_ASCII = PLAIN | str.maketrans({"→": ">", "·": "|", "±": "+/-", "…": "..
 
 
 def line_heading(line: int | None, *, first: bool) -> Text:
-    """The line above what is shown of one line of a stream: its number; None: of all lines."""
+    """The line above the view of one line of a stream: its number, or None for all lines."""
     named = "all lines" if line is None else f"line {line}"
     return Text(("" if first else "\n") + named, style="bold")
 
 
 # The lines below the table: the rows that filters left out, and how to shorten a long one.
 
-LONG = 60  # rows; of more a reader is told how to see less
+LONG = 60  # rows; a note below a longer table says how to shorten it
 MOST_NAMED = 3
 
 
 def closing(
     exhibit: Exhibit, rows: int, missing: int, heads: Sequence[str], display: Display
 ) -> list[Text]:
-    """The lines below a table: that rows are `missing`, and all of some `heads`; often none."""
+    """The lines below a table: the number of `missing` rows, and the `heads` without any."""
     every_query = len(exhibit.queries) == len(exhibit.capture.query_tokens)
     if missing and not rows:
         sentence = f"there is no link{_wanted(exhibit)}"
@@ -95,7 +95,7 @@ def closing(
 
 
 def _wanted(exhibit: Exhibit) -> str:
-    """` of at least 0.5 to the keys asked for`: what the filters let through."""
+    """` of at least 0.5 to the keys asked for`: the links that pass the filters."""
     least = f" of at least {exhibit.least:g}" if exhibit.least > 0 else ""
     keys = "" if _every_key(exhibit) else " to the keys asked for"
     near = " or ".join(NEAR[distance] for distance in exhibit.skip)
@@ -114,14 +114,14 @@ def _every_key(exhibit: Exhibit) -> bool:
 
 
 def gate_lines(exhibit: Exhibit, display: Display) -> list[Text]:
-    """The lines below a view of a model with gates: what they let through."""
+    """The lines below a view of a model with gates: the share that they let through."""
     told = [readable(sentence) for sentence in gate_sentences(exhibit)]
     plain = map(fenced if display.unicode else ascii_only, told)
     lines = [line for each in plain for line in folded(Text(each, style="dim"), display.width)]
     return [Text(), *lines] if lines else []
 
 
-# The legend: what colours, shades and empty cells stand for.
+# The legend: the meaning of colours, shades and empty cells.
 
 STEPS = 16
 
@@ -167,7 +167,7 @@ def legend(
 
 
 def ramp(display: Display, most: float, *, signed: bool = False) -> Text:
-    """The colours from 0, or from the other end, to the strongest weight, with both numbers."""
+    """The colours from 0, or from the lowest value, to the strongest weight, with both numbers."""
     text = Text(f"{-most:.2f} " if signed else "0 ")
     for step in (n / (STEPS - 1) for n in range(STEPS)):
         style = signed_style(2 * step - 1, display) if signed else cell_style(step, display)

@@ -1,10 +1,9 @@
-"""What every view of the terminal is made of: colours, labels in cells, folded lines, tables.
+"""The elements of every terminal view: colours, labels in cells, folded lines, tables.
 
 The larger a value, the farther its colour is from the terminal's ground. Viridis gets lighter
-evenly from end to end and is told apart by colour-blind eyes; on a light ground the blues of
-pictures get darker. Rich brings its colours down to 256 where a terminal has no more; for 16 there
-is a ramp of five.
-Values with a sign go to blue and to red, which are told apart by colour-blind eyes, as one is
+evenly from end to end and suits colour-blind eyes; on a light ground the blues of pictures get
+darker. Rich reduces its colours to 256 on terminals with no more; for 16 there is a ramp of five.
+Values with a sign go to blue and to red, which colour-blind eyes can distinguish, as one is
 lighter than the other; without colour, numbers have signs.
 """
 
@@ -48,8 +47,8 @@ _COLORS_ON_LIGHT = tuple(Color.from_rgb(*rgb) for rgb in between(BLUES, len(VIRI
 # Shades without colour: nothing shown, (almost) zero, then four steps.
 SHADES, ASCII_SHADES = "·░▒▓█", ".:+%@"
 
-# Of sixteen colours those that come in viridis's order: blue, cyan, green, yellow, light yellow;
-# as marks on any ground: light blue, cyan, green.
+# The colours of sixteen in viridis's order: blue, cyan, green, yellow, light yellow; as marks on
+# any ground: light blue, cyan, green.
 _SIXTEEN, _SIXTEEN_BARS = (4, 6, 2, 3, 11), (12, 6, 2)
 
 # The ends of the map vanish on a dark or on a light terminal; thin marks keep to its middle.
@@ -57,13 +56,13 @@ _VISIBLE, _VISIBLE_ON_LIGHT = (0.25, 0.8), (0.45, 0.95)
 
 
 def cell_style(weight: float, display: Display) -> Style:
-    """A cell filled with the colour of a weight from 0 to 1, and letters that stand out on it."""
+    """A cell filled with the colour of a weight from 0 to 1, with legible letters."""
     return _filled(color_of(weight, display), display.sixteen)
 
 
 @lru_cache(maxsize=64)
 def _filled(color: Color, sixteen: bool) -> Style:
-    if sixteen:  # whose shades a terminal chooses: only its blue is dark in all of them
+    if sixteen:  # a terminal chooses their shades: only blue is always dark
         return Style(color=Color.from_ansi(15 if color.number == 4 else 0), bgcolor=color)
     light = is_light(color.get_truecolor())
     ink = Color.from_rgb(0, 0, 0) if light else Color.from_rgb(255, 255, 255)
@@ -71,7 +70,7 @@ def _filled(color: Color, sixteen: bool) -> Style:
 
 
 def bar_style(weight: float, display: Display) -> Style:
-    """A mark in the weight's colour that can be seen on dark and on light terminals."""
+    """A mark in the weight's colour that is visible on dark and on light terminals."""
     weight = min(1.0, max(0.0, weight))
     if display.sixteen:
         bars = _SIXTEEN_BARS[::-1] if display.light else _SIXTEEN_BARS
@@ -81,7 +80,7 @@ def bar_style(weight: float, display: Display) -> Style:
 
 
 def color_of(weight: float, display: Display) -> Color:
-    """The colour of a weight from 0 to 1; what lies outside takes the nearer end."""
+    """The colour of a weight from 0 to 1; other values take the nearer end."""
     weight = min(1.0, max(0.0, weight))
     if display.sixteen:
         ramp = _SIXTEEN[::-1] if display.light else _SIXTEEN
@@ -90,7 +89,7 @@ def color_of(weight: float, display: Display) -> Color:
 
 
 def shade_of(weight: float, *, unicode: bool = True) -> str:
-    """One character that stands for a weight from 0 to 1: `·` for less than 0.05, then ░▒▓█."""
+    """One character for a weight from 0 to 1: `·` for less than 0.05, then ░▒▓█."""
     shades = SHADES if unicode else ASCII_SHADES
     if weight < 0.05:
         return shades[0]
@@ -98,7 +97,7 @@ def shade_of(weight: float, *, unicode: bool = True) -> str:
 
 
 def signed_style(share: float, display: Display) -> Style:
-    """A cell in the colour of a value from -1 to 1, and letters that stand out on it."""
+    """A cell in the colour of a value from -1 to 1, with legible letters."""
     share = min(1.0, max(-1.0, share))
     if display.sixteen:
         if abs(share) < 1 / 3:
@@ -121,18 +120,18 @@ def cut(label: str, width: int, *, unicode: bool = True) -> str:
     number = re.search(r"#\d+$| \d+\]$", label)
     tail = mark + number[0] if number and len(number[0]) + 2 <= width else mark
     room = max(0, width - cell_len(tail))
-    # set_cell_size puts a space where half of a wide letter would be left over.
+    # set_cell_size puts a space in place of half a wide letter.
     return set_cell_size(label, room).rstrip(" ") + tail
 
 
 def pad(label: str, width: int, *, right: bool = False) -> str:
-    """The label filled with spaces to `width` cells; `right` puts it at the right edge."""
+    """Pad the label with spaces to `width` cells; `right` puts it at the right edge."""
     space = " " * max(0, width - cell_len(label))
     return space + label if right else label + space
 
 
 def widest(labels: Sequence[str]) -> int:
-    """The width in cells of the widest of these labels; 0 of none."""
+    """The width in cells of the widest of these labels; 0 without any."""
     return max(map(cell_len, labels), default=0)
 
 
@@ -140,8 +139,8 @@ def widest(labels: Sequence[str]) -> int:
 
 
 def folded(text: Text, width: int) -> list[Text]:
-    """The text as lines of at most `width` cells, in the styles that it has."""
-    # The console is asked for nothing here but is a part of Rich's signature.
+    """Fold the text into lines of at most `width` cells, with its styles."""
+    # The console is not used here, but is a part of Rich's signature.
     lines = text.wrap(Console(file=io.StringIO(), width=width), width, overflow="fold")
     for line in lines:
         line.rstrip()
@@ -150,7 +149,7 @@ def folded(text: Text, width: int) -> list[Text]:
 
 
 def fenced_line(line: Text) -> Text:
-    """The same for a line in several styles, whose runs may cross from one style to another."""
+    """A line in several styles with marks around runs of right-to-left letters, across styles."""
     edges = [edge for run in runs(line.plain) for edge in run]
     if not edges:
         return line
@@ -158,11 +157,11 @@ def fenced_line(line: Text) -> Text:
     return mark.join(line.divide(edges))
 
 
-# Records as a table; where it does not fit, one below the other, with nothing cut.
+# Records as a table; if it does not fit, one below the other, with nothing cut.
 
 BAR = 16  # cells at most
 GAP, INDENT = 2, 2
-LEAST = 24  # cells; a column of sentences that would be narrower makes the table no table
+LEAST = 24  # cells; a table with a narrower column of sentences is not drawn as a table
 
 
 @dataclass(frozen=True)
@@ -178,9 +177,9 @@ class Column:
 def listing(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int, *, header: bool = True
 ) -> Iterator[Text]:
-    """The rows as lines of at most `width` cells that do not end in spaces.
+    """Write the rows as lines of at most `width` cells that do not end in spaces.
 
-    One column at most may wrap; the first one names a record. A cell without content is empty.
+    At most one column may wrap; the first one names a record. A cell without content is empty.
     """
     names = [column.name for column in columns] if header else [""] * len(columns)
     cells, whole = _widths(names, rows)
@@ -204,11 +203,11 @@ def fits(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -
 
 TextLines: TypeAlias = Iterator[Text]
 TableColumns: TypeAlias = tuple[Sequence[Column], Callable[[Any], Sequence[str]]]
-"""Columns of a table, and what gives their cells for an item."""
+"""Columns of a table, and the function that makes their cells of an item."""
 
 
 def words(name: str, of: Callable[[Any], str], *, right: bool = False) -> TableColumns:
-    """A column of words, or of numbers that are written out already."""
+    """A column of words, or of numbers as text."""
     return [Column(name, right=right)], lambda item: [of(item)]
 
 
@@ -221,7 +220,7 @@ def rows_of(
 
 
 def table(items: Iterable[Any], columns: Sequence[TableColumns], width: int) -> Iterator[Text]:
-    """The same as a listing."""
+    """List a row for each item; see `listing`."""
     heads, rows = rows_of(items, columns)
     return listing(heads, rows, width)
 
@@ -235,7 +234,7 @@ def _widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[i
 def _lines(
     columns: Sequence[Column], row: Sequence[str], cells: Sequence[int], style: str = ""
 ) -> Iterator[Text]:
-    """A row of the table: as many lines as its longest cell."""
+    """The lines of a row, as many as its longest cell has."""
     parts = [
         folded(Text(cell), room) if column.wraps else [Text(cell)]
         for column, cell, room in zip(columns, row, cells, strict=True)
@@ -253,7 +252,7 @@ def _lines(
 def _stacked(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
 ) -> Iterator[Text]:
-    """Each record: what it is of, and below it a line for every value that it has."""
+    """The lines of each record: its name, and below it a line for each of its values."""
     for n, (name, *values) in enumerate(rows):
         if n:
             yield Text()
@@ -268,9 +267,9 @@ def _stacked(
 def fitting(
     line: Text, items: Iterable[tuple[str, str]], longest: int, display: Display, gap: str = ", "
 ) -> Text:
-    """The line, and after it as many names with their numbers as fit, at least the first.
+    """Append as many names with their numbers to a line as fit, at least the first.
 
-    `longest`: the cells that a name may have.
+    `longest`: the most cells of a name.
     """
     for n, (name, number) in enumerate(items):
         label = fenced(cut(name, longest, unicode=display.unicode))
@@ -283,7 +282,7 @@ def fitting(
 
 
 def footnotes(notes: Sequence[str], width: int) -> Iterator[Text]:
-    """Each note below an empty line."""
+    """Write each note below an empty line."""
     for note in notes:
         yield Text()
         yield from folded(Text(note, "dim"), width)
@@ -302,7 +301,7 @@ def titled_listing(
 def next_before_and_after(
     capture: Capture, before: NextTokens, after: NextTokens, display: Display
 ) -> Iterator[Text]:
-    """The next tokens of a run and of a changed one, side by side."""
+    """Show the next tokens of a run and of a changed one, side by side."""
     yield Text()
     last = distinct_labels(capture.query_tokens, unicode=display.unicode)[-1]
     yield from folded(Text(f"next token after {fenced(last)}", "dim"), display.width)
@@ -316,7 +315,7 @@ def next_before_and_after(
 
 
 def named_bars(rows: Sequence[tuple[str, float]], display: Display) -> Iterator[Text]:
-    """Names with signed numbers; bars where there is room, those of negative ones in outline."""
+    """Write names with signed numbers, and bars if there is room, in outline for negative ones."""
     most = max((abs(value) for _, value in rows), default=0.0) or 1.0
     longest = max(len(name) for name, _ in rows)
     wide = longest + len("-00.000") + BAR + 6 <= display.width
@@ -329,13 +328,13 @@ def named_bars(rows: Sequence[tuple[str, float]], display: Display) -> Iterator[
     yield from listing(columns, lines, display.width, header=False)
 
 
-# Blocks of lines side by side where there is room, else one below the other.
+# Blocks of lines side by side if there is room, else one below the other.
 
 BLOCK_GAP = 4
 
 
 def side_by_side(blocks: Sequence[Sequence[Text]], width: int) -> Iterator[Text]:
-    """The blocks of lines in rows, as many in each as fit, with an empty line between rows."""
+    """Put blocks of lines in rows, as many in each as fit, with an empty line between rows."""
     for n, row in enumerate(_rows(blocks, width)):
         if n:
             yield Text()

@@ -54,7 +54,7 @@ GAP = 1
 
 @dataclass(frozen=True)
 class _GridLayout:
-    """In cells: the layer labels and each miniature; and how many heads stand side by side."""
+    """In cells: the layer labels and each miniature; and the number of heads side by side."""
 
     label: int
     size: int
@@ -64,7 +64,7 @@ class _GridLayout:
 def render(
     exhibit: Exhibit, display: Display | None = None, *, orient: Orient = "query-rows"
 ) -> list[RenderableType]:
-    """The exhibit's maps as miniatures on one scale."""
+    """Draw the exhibit's maps as miniatures on one scale."""
     display = display or Display()
     grid = grid_of(exhibit.maps)
     tokens = max(len(exhibit.queries), len(exhibit.keys), 1)
@@ -97,7 +97,7 @@ def render(
 
 
 def points_a_line(display: Display) -> int:
-    """Two where halves of a character have colours of their own."""
+    """The points in a line: two if halves of a character have their own colours."""
     return 2 if display.color and display.unicode else 1
 
 
@@ -112,7 +112,7 @@ def _layout(grid: Grid, tokens: int, display: Display) -> _GridLayout:
     least = max(min(SMALLEST, tokens), widest([head_name(head) for head in grid.heads]))
     if room // n - GAP < least:
         bands = math.ceil(n / max(1, room // (least + GAP)))
-        n = math.ceil(n / bands)  # as many in each band
+        n = math.ceil(n / bands)  # equally many in each band
     return _GridLayout(label, min(LARGEST, room // n - GAP), n)
 
 
@@ -146,7 +146,7 @@ def _band(
 
 
 def append_points(line: Text, points: FloatArray, display: Display) -> None:
-    """One line of a miniature from its (1 or 2, width) points; NaN leaves the ground."""
+    """Append one line of a miniature from its (1 or 2, width) points; NaN leaves the ground."""
     upper = points[0].tolist()
     lower = points[1].tolist() if len(points) > 1 else [float("nan")] * len(upper)
     for above, below in zip(upper, lower, strict=True):
@@ -174,14 +174,14 @@ def _names(exhibit: Exhibit, display: Display) -> Iterator[Text]:
 # Values in the terminal: a row for each layer or token, a column for each part or layer.
 
 CELLS = (9, 8, 7, 6, 5)
-"""Widths of a cell that holds a number, the gap behind it included."""
+"""Widths of a cell that holds a number, including the gap after it."""
 NARROW = 2
 
 StyleOf = Callable[[float, Display], Style]
 
 
 def head_grid(values: FloatArray, most: float, style: StyleOf, display: Display) -> Iterator[Text]:
-    """The grid of all heads (layers, heads); the rest as for `value_grid`."""
+    """Draw the grid of all heads (layers, heads); other arguments as for `value_grid`."""
     names = [f"L{layer}" for layer in range(len(values))]
     columns = [f"H{head}" for head in range(values.shape[1])]
     yield from value_grid(values, names, columns, most, style, display)
@@ -195,11 +195,11 @@ def value_grid(
     style: StyleOf,
     display: Display,
 ) -> Iterator[Text]:
-    """Lines of at most `display.width` cells for values (rows, columns), NaN where there are none.
+    """Draw values (rows, columns), NaN without one, as lines of at most `display.width` cells.
 
     `names`: of the rows; `columns`: a letter and numbers from 0, then others, which always stay;
-    `most`: the value that gets the strongest colour; those of its negative, the opposite; `style`:
-    of a share of that value.
+    `most`: the value that gets the strongest colour, as its negative gets the opposite; `style`: of
+    a share of that value.
     """
     margin = min(widest(names), display.width // 3) + 1
     digits = digits_of(values)
@@ -228,9 +228,9 @@ def value_grid(
 
 
 def _fit(columns: Sequence[str], least: int, room: int) -> tuple[int, dict[int, int]]:
-    """The width of a cell, and those of the columns that have room, by their places.
+    """The width of a cell, and the widths of the columns that fit, by their places.
 
-    Cells hold numbers, `least` cells wide, where there is room for all columns.
+    Cells hold numbers, `least` cells wide, if there is room for all columns.
     """
     counted = sum(name[1:].isdigit() for name in columns)
 

@@ -1,8 +1,8 @@
-"""One head as coloured cells in the terminal, with numbers where they fit.
+"""One head as coloured cells in the terminal, with numbers if they fit.
 
 Rows are queries and columns are keys, or the other way round. Without colour, cells hold
-numbers or shades; a masked link is blank, a weight of zero is not. What does not fit the
-width is cropped, and a last line says so.
+numbers or shades; a masked link is blank, a weight of zero is not. Columns beyond the width
+are left out, and a last line says so.
 """
 
 import math
@@ -26,12 +26,12 @@ from attnviz.records.exhibit import Exhibit, Orient
 
 WIDEST_CELL, NUMBER_CELLS, PLAIN_CELLS = 14, (6, 5, 4), (2, 1)
 TALLEST_LABEL = 10
-LEVEL = 10  # cells from this width on have level labels, even if some are cut
+LEVEL = 10  # cells of this width or more have level labels, even if some are cut
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """In cells: the row labels, and each of the first `columns` columns."""
+    """The widths in cells of the row labels, and of each of the first `columns` columns."""
 
     label: int
     cell: int
@@ -45,7 +45,7 @@ class _Layout:
 def render(
     exhibit: Exhibit, display: Display | None = None, *, orient: Orient = "query-rows"
 ) -> list[RenderableType]:
-    """The exhibit as coloured cells, one block per head, all on one scale."""
+    """Draw the exhibit as coloured cells, one block per head, all on one scale."""
     display = display or Display()
     signed, by_row = exhibit.capture.signed, exhibit.by_row
     maps = [
@@ -101,7 +101,7 @@ def column_labels(
     display: Display,
     tallest: int = TALLEST_LABEL,
 ) -> list[str]:
-    """The lines of column labels: one where all of them fit a cell, else downwards.
+    """The lines of column labels: one if each label fits its cell, else downwards.
 
     Times are written as on a ruler: where every n-th column begins.
     """
@@ -119,7 +119,7 @@ def column_labels(
         for label in labels
     ]
     height = max(map(len, stacks), default=0)
-    # labels stand on the cells below them
+    # labels end at the cells below them
     full = [[""] * (height - len(stack)) + stack for stack in stacks]
     middle = (cell + 1) // 2
     return [
@@ -129,7 +129,7 @@ def column_labels(
 
 
 def _ruler(starts: Sequence[str], labels: Sequence[str], cell: int, display: Display) -> str:
-    """One line with the time at which every n-th column begins; what is no time stands in full."""
+    """One line with the time at every n-th column; labels that are not times are in full."""
     step, line, many = -(-(widest(starts) + 1) // cell), "", len(labels)
     for column, (start, label) in enumerate(zip(starts, labels, strict=True)):
         after = next((n for n in range(column, many) if not starts[n]), many)
@@ -175,19 +175,19 @@ def _rows(
 
 
 def _number(weight: float, cell: int) -> str:
-    """`0.48`, or `.48` where cells are narrow."""
+    """A weight as `0.48`, or `.48` in narrow cells."""
     number = f"{weight:.2f}"
     return number if cell > 4 else number.replace("0.", ".", 1)[:3]
 
 
 def _score(score: float, cell: int) -> str:
-    """`-3.2`; `-12` where one digit more has no room."""
+    """A score as `-3.2`, or `-12` without room for the decimal."""
     number = f"{score:z.1f}"
     return number if len(number) < cell else f"{score:z.0f}"[: cell - 1]
 
 
 def _less(difference: float, cell: int) -> str:
-    """`-0.48`, or `-.5` where cells are narrow."""
+    """A difference as `-0.48`, or `-.5` in narrow cells."""
     number = f"{difference:z.2f}"
     return number if len(number) < cell else f"{difference:z.1f}".replace("0.", ".", 1)
 
@@ -201,7 +201,7 @@ def cell_of(
     number_of: Callable[[float, int], str] = _number,
     signed: bool = False,
 ) -> tuple[str, Style | None]:
-    """A cell, `cell` wide: `share` is the weight over the strongest of all; NaN is left blank."""
+    """Draw a cell, `cell` wide: `share` is the weight over the strongest of all; NaN is blank."""
     numbers = cell >= min(NUMBER_CELLS)
     if math.isnan(share):
         return " " * cell, None

@@ -1,4 +1,4 @@
-"""Attention laid over an image in the terminal: pixels, two in a cell, or shades without colour."""
+"""Attention over an image in the terminal: pixels, two in a cell, or shades without colour."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -31,20 +31,20 @@ from attnviz.records.exhibit import Exhibit
 WIDEST, HIGHEST = 56, 28
 """Cells across, and lines down, of a picture."""
 BELOW, LEAST_BELOW = "-", 0.05
-"""The mark without colour of what is below 0, from this share of the largest on."""
+"""The mark without colour of values below 0, from this share of the largest."""
 MOST_PIXELS = 1024
-"""Pixels of a side, where a terminal shows them."""
+"""Pixels of a side, on terminals that show pixels."""
 HEAT = np.array(between(INFERNO, 256))
 SIGNS = np.array([signed_color(share) for share in np.linspace(-1, 1, 256)])
 
 
 def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableType]:
-    """The image under the weights of each head and query; their scale is that of the strongest."""
+    """Draw the image under the weights of each head and query, scaled by the strongest."""
     display, exhibit = display or Display(), of_whole_image(exhibit)
     panels, notes = shown_panels(exhibit, "terminal")
     most = max(panel.peak for panel in panels) or 1.0
     draw = _blocks if _in_blocks(display) else _shades
-    # of one panel its title says what is on the image
+    # the title of a single panel gives the share on the image
     above = exhibit if len(panels) > 1 else replace(exhibit, on_images=None)
     parts: list[RenderableType] = [*heading(above, display)]
     for panel in panels:
@@ -61,7 +61,7 @@ def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableT
 
 
 def _legend(panels: list[Panel], most: float, what: str, display: Display) -> Iterator[Text]:
-    """The colours of weights as they look on the mean colour of the images, or their shades."""
+    """The colours of weights over the mean colour of the images, or their shades."""
     if _in_blocks(display):
         low = -1 if panels[0].signed else 0
         share = np.linspace(low, 1, 16, dtype=np.float32)
@@ -100,7 +100,7 @@ def _whole(across: float, down: float) -> tuple[int, int]:
 
 
 def _pixels(panel: Panel, most: float, display: Display) -> PixelSequence:
-    """As large as its half blocks would be."""
+    """The panel as pixels, as large as its half blocks would be."""
     across, down = _size(panel, display)
     unit = min(display.cell, MOST_PIXELS / max(across, down))
     colors = _colors(panel, most, (max(1, round(across * unit)), max(1, round(down * unit))))
@@ -111,7 +111,7 @@ def _pixels(panel: Panel, most: float, display: Display) -> PixelSequence:
 
 
 def _blocks(panel: Panel, most: float, display: Display) -> Iterator[Text]:
-    """Lines of half blocks, the upper pixel in the letter's colour, the lower in the ground's."""
+    """Draw half blocks, the upper pixel in the letter's colour, the lower in the ground's."""
     colors = _in_terminal(_colors(panel, most, _whole(*_size(panel, display))), display)
     for upper, lower in zip(colors[::2], colors[1::2], strict=True):
         line = Text(no_wrap=True, overflow="crop")
@@ -121,11 +121,11 @@ def _blocks(panel: Panel, most: float, display: Display) -> Iterator[Text]:
 
 
 FIRST_FIXED = 16
-"""The first of 256 colours that no terminal's theme changes."""
+"""The first of 256 colours that themes of terminals do not change."""
 
 
 def _in_terminal(pixels: NDArray[np.uint8], display: Display) -> list[list[Color]]:
-    """(height, width, 3), or the nearest of 256; Rich would take false ones for what is dark."""
+    """Colours of pixels (height, width, 3), or the nearest of 256, as Rich errs for dark ones."""
     if not display.fixed:
         return [[Color.from_rgb(*pixel) for pixel in row] for row in pixels.tolist()]
     fixed = np.array([Color.from_ansi(n).get_truecolor() for n in range(FIRST_FIXED, 256)])
@@ -135,7 +135,7 @@ def _in_terminal(pixels: NDArray[np.uint8], display: Display) -> list[list[Color
 
 
 def _colors(panel: Panel, most: float, size: tuple[int, int]) -> NDArray[np.uint8]:
-    """(height, width, 3): the image under its weights, dark where the model did not see it."""
+    """The image under its weights (height, width, 3), dark where the model did not read it."""
     from PIL import Image
 
     image = Image.fromarray(panel.image.raw.pixels).resize(size, Image.Resampling.BOX)
@@ -150,7 +150,7 @@ def _colors(panel: Panel, most: float, size: tuple[int, int]) -> NDArray[np.uint
 
 
 def _shades(panel: Panel, most: float, display: Display) -> Iterator[Text]:
-    """The same without colour, one letter for two pixels, one above the other."""
+    """Draw the panel without colour, with one letter for two pixels, one above the other."""
     width, height = _whole(*_size(panel, display))
     weights = density(panel.image, panel.grids, (width, height // 2))
     for row in (weights / most).tolist():

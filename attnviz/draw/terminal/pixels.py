@@ -1,4 +1,4 @@
-"""Pixels in a terminal, as the sequences by which it shows them: kitty's graphics, or sixel.
+"""Escape sequences that show pixels in a terminal: kitty's graphics, or sixel.
 
 Kitty: https://sw.kovidgoyal.net/kitty/graphics-protocol/. Sixel: DEC's VT330/VT340 Programmer
 Reference Manual, volume 2, chapter 14.
@@ -15,16 +15,16 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.segment import ControlType, Segment
 
 CHUNK = 4096
-"""The most letters of a piece of kitty's."""
+"""The most letters of a piece in kitty's protocol."""
 PALETTE = 64
-"""Colours of a sixel picture; every terminal has as many."""
+"""The colours of a sixel picture; every terminal has that many."""
 
 
 @dataclass(frozen=True)
 class PixelSequence:
-    """A picture as one sequence of the terminal's, and the end of its last line.
+    """A picture as one escape sequence, and the end of its last line.
 
-    Rich knows it as a control code, so that it is neither measured, cropped nor made harmless.
+    To Rich it is a control code, so that it is neither measured, cropped nor escaped.
     """
 
     sequence: str
@@ -35,21 +35,21 @@ class PixelSequence:
 
 
 def kitty(pixels: NDArray[np.uint8], size: str) -> PixelSequence:
-    """(height, width, 3) as a PNG. `size`: its columns, `c=`, or its lines, `r=`."""
+    """Write pixels (height, width, 3) as a PNG. `size`: its columns, `c=`, or its lines, `r=`."""
     from PIL import Image
 
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "png")
     data = b64encode(file.getvalue()).decode()
     chunks = [data[start : start + CHUNK] for start in range(0, len(data), CHUNK)]
-    keys = [f"a=T,f=100,{size},q=2,", *[""] * (len(chunks) - 1)]  # q=2: it answers nothing
+    keys = [f"a=T,f=100,{size},q=2,", *[""] * (len(chunks) - 1)]  # q=2: no reply
     more = [*[1] * (len(chunks) - 1), 0]
     pieces = zip(keys, more, chunks, strict=True)
     return PixelSequence("".join(f"\x1b_G{key}m={m};{chunk}\x1b\\" for key, m, chunk in pieces))
 
 
 def sixel(pixels: NDArray[np.uint8]) -> PixelSequence:
-    """(height, width, 3) in bands of six lines: of each colour, which of the six it has."""
+    """Write pixels (height, width, 3) in bands of six lines, in each colour by colour."""
     from PIL import Image
 
     few = Image.fromarray(pixels).quantize(PALETTE)
@@ -62,7 +62,7 @@ def sixel(pixels: NDArray[np.uint8]) -> PixelSequence:
 
 
 def _band(numbers: NDArray[np.uint8]) -> str:
-    """(up to 6, width) colours by number: a letter for each column of each, repeats counted."""
+    """Write a band of colour numbers (up to 6, width): a letter per column, repeats counted."""
     bits = 1 << np.arange(len(numbers))
     letters = {
         color: (bits @ (numbers == color) + 63).astype(np.uint8).tobytes().decode().rstrip("?")

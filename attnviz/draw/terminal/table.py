@@ -3,8 +3,8 @@ the strongest links of all heads.
 
     creature → fluffy 0.48 ▇▇▇▇▇  blue 0.47 ▇▇▇▇▇  a 0.03 ▏  +0.02 on 4 more
 
-Where two keys do not fit side by side they stand below each other. A query whose links
-the filters all left out has no row; a last line says how many there are.
+If two keys do not fit side by side, they are below each other. A query all of whose links the
+filters left out has no row; a last line counts these.
 """
 
 from collections.abc import Iterator, Sequence
@@ -73,8 +73,8 @@ def arrange(
     return None
 
 
-# Without a number of keys: so many keys side by side, or so many below each other, and none but the
-# first that is weaker than this; what is left over goes into the rest.
+# The default numbers of keys side by side, and below each other, and the least weight of a key
+# except the first; others go into the rest.
 SIDE_BY_SIDE, FAINT = (5, 4, 3, 2), 0.01
 MOST_SHOWN = max(SIDE_BY_SIDE)
 STACKED, FAINT_STACKED = 3, 0.05
@@ -87,10 +87,10 @@ RESTS, LEAST_RESTING = len("rests 0.90 "), 0.005
 
 @dataclass(frozen=True)
 class QueryRow:
-    """One query: its shown keys with their weights, strongest first, and what is left.
+    """One query: its shown keys with their weights, strongest first, and the rest.
 
-    `resting`: the weight on keys on which the head rests, which stand apart. `left`: the share of
-    the row that dropped keys left, where it is so little that the row was not rescaled.
+    `resting`: the weight on keys on which the head rests, shown separately. `left`: the share of
+    the row that dropped keys left, if it is too little to rescale the row.
     """
 
     query: int
@@ -101,7 +101,7 @@ class QueryRow:
     left: float | None = None
 
     def strongest(self, limit: int, faint: float) -> "QueryRow":
-        """At most `limit` keys, and none but the first below `faint`; the others join the rest."""
+        """Keep at most `limit` keys, and below `faint` only the first; the others join the rest."""
         n = sum(1 for rank, (_, weight) in enumerate(self.keys) if rank == 0 or weight >= faint)
         kept, dropped = self.keys[: min(n, limit)], self.keys[min(n, limit) :]
         rest = self.rest + sum(weight for _, weight in dropped)
@@ -110,7 +110,7 @@ class QueryRow:
 
 @dataclass(frozen=True)
 class _Sheet:
-    """The layout that all lines of a block share; `counted`: the rest says on how many keys."""
+    """The layout that all lines of a block share; `counted`: the rest gives its number of keys."""
 
     queries: tuple[str, ...]
     keys: tuple[str, ...]
@@ -121,11 +121,11 @@ class _Sheet:
 
 
 def render(exhibit: Exhibit, display: Display | None = None) -> Iterator[RenderableType]:
-    """The exhibit as a table, one block per head, piece by piece: there may be a million rows."""
+    """Draw the exhibit as a table, one block per head, in pieces: there may be a million rows."""
     display = display or Display()
     yield from heading(exhibit, display)
     shown = missing = 0
-    without: list[str] = []  # heads of which no row is left
+    without: list[str] = []  # heads without any row
     for head_map in exhibit.maps:
         rows = rows_of(exhibit, head_map)
         kept = [row for row in rows if row.keys or row.resting]
@@ -169,8 +169,8 @@ def rows_of(exhibit: Exhibit, head_map: Map) -> list[QueryRow]:
 
 
 def _apart(exhibit: Exhibit, head_map: Map) -> set[int]:
-    """The keys that stand apart: the rests of a head that was picked for what is off them, and of
-    every head of a model whose heads have no names."""
+    """The keys that are shown separately: the rests of a head that was picked by its other weights,
+    and of every head of a model whose heads have no names."""
     choice, captured = exhibit.choice, exhibit.capture
     if captured.named_heads and not (choice and choice.off_rests):
         return set()
@@ -208,11 +208,11 @@ def _fit(
     ways = ((wide, LONG_REST, 8), (wide, SHORT_REST, 6), (narrow, SHORT_REST, SHORTEST_BAR))
     two = (LABEL_OF_TWO, SHORT_REST, SHORTEST_BAR)
     times = zip(exhibit.capture.key_tokens, keys, strict=True)
-    whole = widest([key for token, key in times if token.time])  # a time that is cut tells nothing
+    whole = widest([key for token, key in times if token.time])  # a cut time is useless
     resting = RESTS * any(row.resting >= LEAST_RESTING for row in rows)
     for n in numbers:
         few = [row.strongest(n, FAINT) for row in rows] if not exhibit.weakest_left_out else rows
-        # A fourth key is worth less than bars that can be compared.
+        # Bars that can be compared matter more than a fourth key.
         for longest, rest, shortest in ways[:2] if n > 3 else ways if n > 2 else (*ways, two):
             ranks = _ranks(few, keys, max(longest, whole))
             columns = arrange(ranks, n, room - rest - resting - GAP, shortest=shortest)
@@ -233,7 +233,7 @@ def _ranks(rows: list[QueryRow], keys: tuple[str, ...], longest: int) -> list[Ra
 
 
 def _room_for_count(row: QueryRow, columns: Columns, room: int) -> bool:
-    """Whether the rest of a row fits in its longer form, behind the keys or on its own line."""
+    """Whether the rest of a row fits in its longer form, after the keys or on its own line."""
     across = len(columns.cells)
     if across == 1 and len(row.keys) > 1:
         return True
@@ -244,7 +244,7 @@ def _room_for_count(row: QueryRow, columns: Columns, room: int) -> bool:
 
 
 def _lines(row: QueryRow, sheet: _Sheet) -> Iterator[Text]:
-    """One query: as many lines as its keys need; what is left stands behind the last one."""
+    """The lines of one query, as many as its keys need, with the rest at the end of the last."""
     cells, unicode = sheet.columns.cells, sheet.display.unicode
     line = Text(no_wrap=True, overflow="crop")
     query = fenced(cut(sheet.queries[row.query], sheet.query_cells, unicode=unicode))
@@ -268,7 +268,7 @@ def _lines(row: QueryRow, sheet: _Sheet) -> Iterator[Text]:
             line = _indented(sheet)
         line.append(" " * GAP if line.plain.strip() else "")
         line.append(rest, "dim")
-    if row.left is not None:  # what it shows is little
+    if row.left is not None:  # the row holds little weight
         line.stylize("dim")
     yield _stripped(line)
 
@@ -283,9 +283,9 @@ def _indented(sheet: _Sheet) -> Text:
 
 
 def _rest(row: QueryRow, *, counted: bool) -> str:
-    """`+0.02 on 4 more`, without the number of keys unless they are counted; nothing of 0.00.
+    """The rest as `+0.02 on 4 more`, or without the number of keys unless counted; "" for 0.00.
 
-    Before it, `rests 0.90`, where the head rests; alone, `0.02 left`, of a row that kept no more.
+    Before it is `rests 0.90`, if the head rests; a row that kept little has only `0.02 left`.
     """
     if row.left is not None:
         return f"{row.left:.2f} left"
@@ -296,7 +296,7 @@ def _rest(row: QueryRow, *, counted: bool) -> str:
     return f"{rests} {more}".lstrip()
 
 
-# The strongest links of all heads: a line for each query of a head that sees several keys.
+# The strongest links of all heads: a line for each query of a head that attends to several keys.
 #
 #     L1H2  creature → fluffy 0.48, blue 0.47
 #
@@ -305,7 +305,7 @@ def _rest(row: QueryRow, *, counted: bool) -> str:
 
 MOST_LINES, MOST_KEYS, FAINT_IN_LIST = 20, 5, 0.05
 COUNTED, MOST_COUNTED = 0.1, 10
-"""Links are counted from this weight on, of which a row has so many at most."""
+"""The least weight of a link that is counted, and the most such links of a row."""
 LONGEST_LABEL = 24  # cells
 TO_SPECIAL, TO_ITSELF, TO_PREVIOUS = USUAL = 1, 2, 3
 
@@ -324,7 +324,7 @@ class LinkLine:
 
 
 def render_list(exhibit: Exhibit, display: Display | None = None) -> list[RenderableType]:
-    """The lines; without a least weight only the first of them, and how many there are besides."""
+    """Draw the lines; without a least weight only the first of them, and the number of others."""
     display = display or Display()
     left_out = np.zeros(1 + len(USUAL), int)
     lines = sorted(_link_lines(exhibit, left_out), key=lambda line: -line.before)
@@ -342,7 +342,7 @@ def render_list(exhibit: Exhibit, display: Display | None = None) -> list[Render
 
 
 def _link_lines(exhibit: Exhibit, left_out: IntArray) -> Iterator[LinkLine]:
-    """The lines; `left_out` (1 + kinds) gets how many strong links of each usual kind are not."""
+    """The lines; `left_out` (1 + kinds) counts the omitted strong links of each usual kind."""
     seen = exhibit.capture.allowed_count()
     most = exhibit.top or MOST_KEYS
     for head_map in exhibit.maps:
@@ -366,7 +366,7 @@ def _link_lines(exhibit: Exhibit, left_out: IntArray) -> Iterator[LinkLine]:
 
 
 def _usual(exhibit: Exhibit, links: Links) -> IntArray:
-    """The kind of each link that is the same on every text; 0 of others, and where links are
+    """The kind of each link that is the same on every text; 0 for others, and if links are
     filtered, or queries and keys named."""
     captured = exhibit.capture
     usual = np.zeros(len(links), int)
@@ -406,7 +406,7 @@ def _written(exhibit: Exhibit, lines: list[LinkLine], display: Display) -> Itera
 
 
 def _to_see_others(exhibit: Exhibit, speller: Speller) -> str:
-    """How to see other links than the strongest."""
+    """A note on the options that show other links than the strongest."""
     note = f"{speller('least', '0.5')} shows all links of 0.5 or more"
     if not (exhibit.skip or exhibit.dropped) and exhibit.capture.one_sequence:
         near, sink = speller("skip", "self,previous"), speller("drop_sink", None)
@@ -415,7 +415,7 @@ def _to_see_others(exhibit: Exhibit, speller: Speller) -> str:
 
 
 def _left_out(counts: Sequence[int], exhibit: Exhibit, display: Display) -> str:
-    """How many links every text has, and how to see them."""
+    """A note on the number of links that every text has, and the option that shows them."""
     names = names_of(exhibit.capture.key_tokens, unicode=display.unicode)
     sinks = dict.fromkeys(fenced(names[key]) for key in _sinks(exhibit.capture))
     kinds = {

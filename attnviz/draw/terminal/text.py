@@ -1,9 +1,9 @@
-"""The text itself, its words shaded by how much one query attends to them.
+"""The text itself, its words shaded by the weight of one query on them.
 
-With colour the words are filled; without, their weights stand below them, and pieces of a
-word that are too short for numbers of their own share one. The query is underlined, or has
-a `^` below it. A last line says what colours and numbers mean. Where the text was cut to
-fit the model, `…` stands for what the model has not seen.
+With colour the words are filled; without, their weights are below them, and pieces of a
+word that are too short for their own numbers share one. The query is underlined, or has
+a `^` below it. A last line explains colours and numbers. If the text was cut to fit the
+model, `…` marks the parts that the model did not read.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,10 +30,10 @@ from attnviz.records.tokens import SPECIAL_LABEL, Token
 
 @dataclass(frozen=True)
 class TextPiece:
-    """A stretch of the text: what is written, its weight (None: not attended to), what precedes it.
+    """A stretch of the text, its weight (None if not attended to), and the space before it.
 
-    `lines` line ends and `spaces` spaces stand in front of it in the source. `unseen`: it
-    stands for a part of the source that was cut off. `keys` are the tokens that it is made of.
+    `lines` line ends and `spaces` spaces precede it in the source. `unseen`: it marks a part of
+    the source that was cut off. `keys` are its tokens.
     """
 
     written: str
@@ -49,12 +49,12 @@ def pieces_of(exhibit: Exhibit, head_map: Map) -> list[TextPiece]:
     """The source text in pieces, a piece per token, with the weights of the one query.
 
     Tokens that share a letter are one piece, with the sum of their weights. Text between
-    tokens is kept, so that nothing of the source is lost; what lies before the first or
-    behind the last one was cut off, and `…` stands there.
+    tokens is kept, so that nothing of the source is lost; text before the first or after
+    the last one was cut off, and becomes `…`.
     """
     text, links = exhibit.capture.texts[1], links_of(exhibit, head_map)
     weights = dict(zip(links.key.tolist(), links.weight.tolist(), strict=True))
-    # of an encoder-decoder, the query is the word that a position produces, and no key
+    # in an encoder-decoder, the query is the word that a position produces, and not a key
     query = exhibit.queries[0] if exhibit.capture.one_sequence else -1
     pieces: list[TextPiece] = []
     end, first, beside = 0, True, False  # `beside` an inset
@@ -82,11 +82,11 @@ def pieces_of(exhibit: Exhibit, head_map: Map) -> list[TextPiece]:
 
 
 def _stretches(tokens: Iterable[Token], text: str) -> list[tuple[int, int, list[Token]]]:
-    """Where tokens begin and end, without overlaps; those that share a letter are one stretch."""
+    """The places of tokens, without overlaps; those that share a letter are one stretch."""
     stretches: list[tuple[int, int, list[Token]]] = []
     end = 0
     for token in tokens:
-        # A blank that two tokens claim does not make one of them.
+        # A blank that two tokens share does not join them.
         shared = text[token.start : min(end, token.end)].strip(" ")
         start, end = max(token.start, end), max(token.end, end)
         if stretches and shared and not (token.special or stretches[-1][2][0].special):
@@ -98,7 +98,7 @@ def _stretches(tokens: Iterable[Token], text: str) -> list[tuple[int, int, list[
 
 
 def joined(first: TextPiece, second: TextPiece) -> TextPiece:
-    """Two pieces of one word as one, with the sum of their weights."""
+    """Join two pieces of one word, with the sum of their weights."""
     return replace(
         first,
         written=first.written + second.written,
@@ -114,7 +114,7 @@ def _sum(weights: Iterable[float | None]) -> float | None:
 
 
 def _cut_off(source: str) -> list[TextPiece]:
-    """The pieces for an end of the text without tokens: blanks, or what the model has not seen."""
+    """The pieces for an end of the text without tokens: blanks, or a part that was cut off."""
     bare = source.strip(" \n")
     if not bare:
         return [piece_of(source)]
@@ -123,7 +123,7 @@ def _cut_off(source: str) -> list[TextPiece]:
 
 
 def piece_of(source: str) -> TextPiece:
-    """Line ends and spaces in front of a token lay the text out; what else it has is written."""
+    """Make a piece: leading line ends and spaces are layout, and the rest of a token is written."""
     bare = source.lstrip(" \n")
     before = source[: len(source) - len(bare)]
     lines, spaces = before.count("\n"), len(before) - before.rfind("\n") - 1
@@ -133,14 +133,14 @@ def piece_of(source: str) -> TextPiece:
     return TextPiece(readable(bare) + behind if bare else "", lines=lines, spaces=spaces)
 
 
-FAINT = 0.05  # of the strongest weight: a word of less gets no background
+FAINT = 0.05  # of the strongest weight: a weaker word gets no background
 STRONGEST = 3
 DEEPEST_INDENT = 8
 _QUERY = Style(bold=True, underline=True)
 
 
 def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableType]:
-    """The text as the exhibit's only query sees it, one block per head."""
+    """Draw the text with the weights of the exhibit's only query, one block per head."""
     display = display or Display()
     if len(exhibit.queries) != 1:
         raise UsageError(
@@ -165,14 +165,14 @@ def render(exhibit: Exhibit, display: Display | None = None) -> list[RenderableT
 
 @dataclass(frozen=True)
 class Line:
-    """A line of the text: its pieces with the cells at which they begin, and as it is shown."""
+    """A line of the text: its pieces with their first cells, and the line as shown."""
 
     pieces: tuple[tuple[int, TextPiece], ...]
     shown: tuple[Text, ...]
 
 
 def lines_of(exhibit: Exhibit, display: Display) -> list[Line]:
-    """The text as the exhibit's only query sees it by its first map, a line at a time."""
+    """The lines of the text with the weights of the exhibit's only query in its first map."""
     pieces = _readable(_whole(exhibit, exhibit.maps[0], display), display)
     most = _strongest([pieces])
     lines = []
@@ -186,7 +186,7 @@ def lines_of(exhibit: Exhibit, display: Display) -> list[Line]:
 
 
 def shaded(pieces: Iterable[TextPiece], display: Display, most: float) -> list[Text]:
-    """Pieces that are no exhibit's as lines; a weight of `most` gets the strongest shade."""
+    """Draw pieces without an exhibit as lines; a weight of `most` gets the strongest shade."""
     shown = _readable([_spelled(piece, display) for piece in pieces], display)
     return [part for line in _wrapped(shown, display) for part in _shown(line, most, display)]
 
@@ -204,7 +204,7 @@ def _shown(line: list[tuple[int, TextPiece]], most: float, display: Display) -> 
 
 
 def _spelled(piece: TextPiece, display: Display) -> TextPiece:
-    """The piece in letters that the display has, at most a line wide; blanks by signs."""
+    """The piece in letters that the display has, at most a line wide, with signs for blanks."""
     written = piece.written
     if not written and (piece.query or (piece.weight or 0) >= LEAST):
         written = "\\n" * piece.lines or "␣"
@@ -215,7 +215,7 @@ def _spelled(piece: TextPiece, display: Display) -> TextPiece:
 
 
 def _readable(pieces: list[TextPiece], display: Display) -> list[TextPiece]:
-    """The pieces as they are shown: without colour, those whose numbers do not fit are summed."""
+    """The pieces to show: without colour, those whose numbers do not fit are summed."""
     if display.color:
         return pieces
     return [piece for word in words_of(pieces) for piece in summed(word, display.width)]
@@ -259,7 +259,7 @@ def _colored(line: list[tuple[int, TextPiece]], most: float, display: Display) -
             bright = piece.weight >= _least(most)
             style = cell_style(piece.weight / most, display) if bright else Style()
         text.append(piece.written, style + _QUERY if piece.query else style)
-    # Nothing stands below this line, so that words may run as they are read.
+    # Nothing is below this line, so that words need no extra space.
     yield fenced_line(text)
 
 
@@ -298,7 +298,7 @@ def _summary(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) ->
 
 
 def _query(exhibit: Exhibit, pieces: Sequence[TextPiece], display: Display) -> str:
-    """`creature (^)`, or `atures in creatures (^)`: the query, and how it is marked."""
+    """The query and its mark: `creature (^)`, or `atures in creatures (^)`."""
     queries = distinct_labels(exhibit.capture.query_tokens, unicode=display.unicode)
     query = fenced(queries[exhibit.queries[0]])
     marked = next((piece for piece in pieces if piece.query), None)
@@ -330,7 +330,7 @@ def _legend(
 # Words with numbers below them; short pieces of a word share one.
 
 LEAST = 0.005  # weaker weights get no number and no colour
-LONGEST_WORD = 20  # cells; a longer run of letters without a space is no one word
+LONGEST_WORD = 20  # cells; a longer run of letters without a space is not one word
 
 
 def words_of(pieces: Sequence[TextPiece]) -> Iterator[list[TextPiece]]:
@@ -341,17 +341,17 @@ def words_of(pieces: Sequence[TextPiece]) -> Iterator[list[TextPiece]]:
 
 
 def below(piece: TextPiece) -> str:
-    """The mark below a piece where there is no colour: `^` for the query, and the weight."""
+    """The mark below a piece without colour: `^` for the query, and the weight."""
     weight = piece.weight or 0.0
     number = f"{weight:.2f}".removeprefix("0") if weight >= LEAST else ""
     return ("^" if piece.query else "") + number
 
 
 def summed(word: list[TextPiece], width: int) -> list[TextPiece]:
-    """The word in pieces that are as wide as what stands below them, none wider than `width` cells.
+    """The word in pieces as wide as the marks below them, none wider than `width` cells.
 
-    Wide letters are set apart. Where the pieces of another word are not as wide, it becomes one
-    piece with the sum of their weights; a longer run of letters is joined as little as possible.
+    Wide letters stay separate. If the pieces of another word are too narrow, it becomes one piece
+    with the sum of their weights; a longer run of letters is joined as little as possible.
     """
     if all(_fits(piece, following) for piece, following in pairwise(word)):
         return word
@@ -372,6 +372,6 @@ def summed(word: list[TextPiece], width: int) -> list[TextPiece]:
 
 
 def _fits(piece: TextPiece, following: TextPiece) -> bool:
-    """Whether what stands below a piece ends before it does; the last one's may stand out."""
+    """Whether the mark below a piece ends before it does; that of the last one may be longer."""
     gap = 1 if below(piece) and below(following) else 0
     return len(below(piece)) + gap <= cell_len(piece.written)

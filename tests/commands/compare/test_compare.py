@@ -259,9 +259,9 @@ def test_a_file_that_is_given_as_a_text_is_pointed_out(
         (tmp_path / name).write_text("the cat sat")
     ended = run("compare", "a.txt", "b.txt")
     assert ended.status is ExitStatus.OK
-    assert "'a.txt' is taken as the text, and is a file too" in ended.err
+    assert "'a.txt' is read as the text, but is also a file" in ended.err
     assert 'did you mean "$(cat a.txt)"?' in ended.err  # there is no --file for one of several
-    assert "'b.txt' is taken as the text" in ended.err
+    assert "'b.txt' is read as the text" in ended.err
 
 
 def tuned(folder: Path) -> str:

@@ -121,17 +121,20 @@ def test_images_stand_in_the_messages_of_a_chat(run: Run, folder: Folder, tmp_pa
 @pytest.mark.parametrize(
     ("part", "said"),
     [
-        ({"type": "image", "url": "https://a.org/a.png"}, "only files are read"),
-        ({"type": "image", "image": "data:image/png;base64,AAAA"}, "only files are read"),
-        ({"type": "image", "image": "A" * 100_000}, "only files are read"),
-        ({"type": "image", "path": "none.png"}, "is not there"),
+        ({"type": "image", "url": "https://a.org/a.png"}, "is not the path of a file"),
+        ({"type": "image", "image": "data:image/png;base64,AAAA"}, "is not the path of a file"),
+        ({"type": "image", "image": "A" * 100_000}, "is not the path of a file"),
+        ({"type": "image", "path": "none.png"}, "does not exist"),
         ({"type": "image", "path": 7}, "is no file"),
         (
             {"type": "image"},
-            "has 1 place for an image without a path, and --image is given 0 times",
+            "has 1 place for an image without a path, but --image is given 0 times",
         ),
-        ({"type": "image_url", "image_url": {"url": "https://a.org"}}, "only files are read"),
-        ({"type": "video", "path": "a.mp4"}, "no text and no image"),
+        (
+            {"type": "image_url", "image_url": {"url": "https://a.org"}},
+            "an image_url, which is not read",
+        ),
+        ({"type": "video", "path": "a.mp4"}, "neither text nor image"),
     ],
 )
 def test_a_part_that_is_no_image_here_is_refused(

@@ -44,5 +44,5 @@ def test_words_are_aligned_occurrence_by_occurrence() -> None:
     text, source = "a blue bird and a blue fox ran .", "a red bird and the red fox ran off ."
     assert places(text, source, "blue=red")[2] == 2
     assert places(text, source, "blue=red")[6] == 6
-    with pytest.raises(AttnvizError, match="stands 2 times in the text, and 'red#1' 1 time"):
+    with pytest.raises(AttnvizError, match="occurs 2 times in the text, and 'red#1' 1 time"):
         places(text, source, "blue=red#1")

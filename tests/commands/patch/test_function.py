@@ -131,7 +131,7 @@ def test_positions_without_a_mean_are_told_before_all_pairs_are_run() -> None:
 
 def test_ends_that_nearly_meet_are_told() -> None:
     near = str(attnviz.patch("a blue bird slept", "a red bird slept", answer="."))
-    assert "apart, so that shares say little" in near.replace("\n", " ")
+    assert "apart, so that shares are unreliable" in near.replace("\n", " ")
     assert "apart" not in str(attnviz.patch(BLUE, RED))
 
 

@@ -71,7 +71,7 @@ def test_a_recording_is_refused_as_one_and_the_listing_says_what_is_read(
     sound.write_bytes(b"RIFF")
     refused = run("show", str(sound), "-m", folders["siglip"])
     assert refused.status is ExitStatus.USAGE
-    assert "reads images alone, and no recording" in refused.err
+    assert "reads only images, and no recording" in refused.err
     assert "parameters, reads images\n" in run("models", folders["siglip"], "--width", "200").out
 
 
@@ -207,12 +207,12 @@ def test_a_page_of_an_image_is_written(
         (["--words"], "--words is about a text"),
         (["--chars"], "--chars is about a text"),
         (["--view", "text"], "--view text is about a text"),
-        (["--bos"], "--bos is about a text"),
-        (["--special"], "--special is about a text"),
+        (["--bos"], "--bos needs a text"),
+        (["--special"], "--special needs a text"),
         (["--truncate", "left"], "--truncate cuts a text"),
         (["--target", "a"], "--target is the output of an encoder-decoder"),
         (["--kind", "encoder"], "--kind encoder is for encoder-decoders"),
-        (["--query", "@2,2"], "lies outside of the image"),
+        (["--query", "@2,2"], "is outside the image"),
         (["--query", "distillation"], "this model has no distillation token"),
     ],
 )
@@ -229,7 +229,7 @@ def test_a_text_is_refused(run: Run, folders: dict[str, str], picture: str) -> N
     for arguments in (["a cat"], ["a cat", "--image", picture], ["a.txt"]):
         ended = run("show", *arguments, "-m", folders["dino"])
         assert ended.status is ExitStatus.USAGE
-        assert "reads images alone, and no text" in ended.err
+        assert "reads only images, and no text" in ended.err
 
 
 @pytest.mark.parametrize("command", ["why", "ablate", "generate"])
@@ -324,4 +324,4 @@ def test_commands_about_a_text_say_that_the_model_reads_none(
     for text in ("a cat", picture):
         ended = run(command, text, "-m", folders["dino"])
         assert ended.status is ExitStatus.USAGE
-        assert "reads images alone, and no text" in ended.err
+        assert "reads only images, and no text" in ended.err

@@ -102,7 +102,7 @@ def test_the_steps_of_generate_are_the_rows_of_one_text(gpt2_folder: Path) -> No
             for head in capture.heads:
                 expected = whole[head.layer][0, head.head].numpy()
                 np.testing.assert_allclose(capture.pattern(*head), expected, atol=1e-5)
-    with pytest.raises(UsageError, match="steps do not follow each other"):
+    with pytest.raises(UsageError, match="steps are not consecutive"):
         attnviz.from_attention((made.attentions[0], made.attentions[2]), names)
 
 
@@ -139,7 +139,7 @@ def test_rows_of_some_tokens_are_those_of_the_whole_text() -> None:
     for wrong in refused:
         with pytest.raises(UsageError, match="queries are not consecutive positions"):
             attnviz.from_attention(whole, names, queries=wrong)
-    with pytest.raises(UsageError, match=r"not causal.*give the tokens of these rows alone"):
+    with pytest.raises(UsageError, match=r"not causal.*give only the tokens of these rows"):
         attnviz.from_attention(weights(2, 7, 7, causal=False), names, queries=[3])
 
 
@@ -181,9 +181,9 @@ def test_one_text_of_a_batch_is_chosen_by_its_number(gpt2_folder: Path) -> None:
         found = attnviz.from_attention(given, WORDS, index=2)
         np.testing.assert_allclose(found.pattern(0, 1), batch[2, 1].numpy(), atol=0.01)
         for index in (5, -6):
-            with pytest.raises(UsageError, match="this is a batch of 5; choose one"):
+            with pytest.raises(UsageError, match="a batch of 5 texts is not one text; choose one"):
                 attnviz.from_attention(given, WORDS, index=index)
-    with pytest.raises(UsageError, match="this is a batch of 5; choose one of its texts by index"):
+    with pytest.raises(UsageError, match="a batch of 5 texts is not one text; choose one by index"):
         attnviz.from_attention([batch], WORDS)
     made = written(gpt2_folder, texts=2)
     names = [f"w{n}" for n in range(8)]
@@ -276,14 +276,14 @@ def test_rows_that_a_sink_takes_a_part_of_sum_to_less_than_one() -> None:
         (
             weights(2, 2, 2, 4, 4),
             WORDS,
-            "this is a batch of 2; choose one of its texts by index, from 0 to 1",
+            "a batch of 2 texts is not one text; choose one by index, from 0 to 1",
         ),
         (np.ones((4, 4)), WORDS, "row 0 of L0H0 is not a row of attention: its sum is 4"),
         (np.log(weights(4, 4) + 1e-9), WORDS, "is not a row of attention"),
         (np.full((4, 4), np.nan), WORDS, "is not a row of attention"),
         ("weights", WORDS, "attention is not an array of numbers"),
         (weights(4, 4) + 1j, WORDS, "attention is not an array of numbers"),
-        (weights(4, 4), None, "tokens is not a list of texts; give what the tokenizer's"),
+        (weights(4, 4), None, "tokens is not a list of texts; give the result of the tokenizer's"),
         *(
             (none, WORDS, 'attn_implementation="eager"')
             for none in ([None] * 2, (), None, ((), ()))
@@ -421,7 +421,7 @@ def test_ordinary_words_are_not_taken_for_bytes(words: list[str]) -> None:
     ],
 )
 def test_times_that_are_no_seconds_are_refused_in_a_sentence(times: Any) -> None:
-    with pytest.raises(UsageError, match="times are no seconds of frames that follow each other"):
+    with pytest.raises(UsageError, match="times are not seconds of consecutive frames"):
         attnviz.from_attention(weights(4, 4), WORDS, times=times)
 
 

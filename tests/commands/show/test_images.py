@@ -102,12 +102,12 @@ def test_patches_points_and_regions_are_keys(
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("@1.5,0.2", "lies outside of the image"),
-        ("@-0.1,0.5", "lies outside of the image"),
-        ("@-.5,0:.5,1", "lies outside of the image"),
+        ("@1.5,0.2", "is outside the image"),
+        ("@-0.1,0.5", "is outside the image"),
+        ("@-.5,0:.5,1", "is outside the image"),
         ("@0.5,0.5:0.2,0.2", "ends before it begins; give left, top, right and bottom"),
-        ("@0.01,0.5", "lies where the model saw nothing of the image"),
-        ("@2:0.5,0.5", "is in image 2, which is not there"),
+        ("@0.01,0.5", "is in a part of the image that was cropped away"),
+        ("@2:0.5,0.5", "is in image 2, which does not exist"),
         ("@r9c9", "is not in the image; the grid is 8 × 8"),
     ],
 )
@@ -345,7 +345,7 @@ def test_patches_stay_apart_where_an_image_is_all_that_is_attended_to(
         (("--no-bos",), "--bos does nothing beside a chat template"),
         (("--bos",), "--bos does nothing beside a chat template"),
         (("--target", "foo"), "--target is the output of an encoder-decoder"),
-        (("--truncate", "left"), "--truncate cuts a text, and no image or sound"),
+        (("--truncate", "left"), "--truncate cannot cut an image or a sound"),
     ],
 )
 def test_options_that_do_nothing_beside_an_image_are_refused(
@@ -438,9 +438,9 @@ def test_weights_of_ones_own_lie_on_an_image(tmp_path: Path) -> None:
     assert drawn.get_array().shape == (20, 30, 4)
     assert (panels_of(shown.record)[0].grids[0] == panel.grids[0]).all()
     shown.save(tmp_path / "own.png")
-    with pytest.raises(UsageError, match="no grid of 2 × 2"):
+    with pytest.raises(UsageError, match="not a grid of 2 × 2"):
         attnviz.from_attention(weights, tokens, image=np.zeros((20, 30, 3), np.uint8))
-    with pytest.raises(UsageError, match=r"no token reads <pad>, .* name .*image_token"):
+    with pytest.raises(UsageError, match=r"no token is <pad>, .* name .*image_token"):
         attnviz.from_attention(
             weights, tokens, image=np.zeros((20, 30, 3), np.uint8), image_token="<pad>"
         )

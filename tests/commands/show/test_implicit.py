@@ -93,7 +93,7 @@ def test_a_note_says_which_layers_have_no_implicit_attention(run: Run, tmp_path:
     asked = ("show", TEXT, "-m", hybrid, "--kind", "implicit")
     assert note in run(*asked, "-o", saved).err
     assert note in run("show", saved, "--head", "L0H0").err
-    assert "no attention of the kind that is shown" in run(*asked, "--head", "L1H0").err
+    assert "no attention of the kind that attnviz shows" in run(*asked, "--head", "L1H0").err
 
 
 def test_a_picture_names_its_colours(folder: str) -> None:

@@ -34,7 +34,7 @@ def test_the_first_line_says_which_head_and_why_and_the_model(run: Run, model: s
     assert coming.startswith("next: ")
     assert "9 tokens without BOS" in first
     assert " → " in first  # what is so of these weights
-    assert "(chosen by what comes next; --head all shows every head)" in first
+    assert "(chosen by the next token; --head all shows every head)" in first
     assert model in first
 
 
@@ -350,7 +350,7 @@ def test_a_text_that_is_the_name_of_a_model_has_a_note(run: Run, model: str) -> 
 
 
 def test_a_query_that_is_a_piece_of_a_word_is_noted(run: Run) -> None:
-    said = "“ch” is a piece of “uncharacteristically”, as no word of the text reads so"
+    said = "“ch” is not a whole word of the text, but a piece of “uncharacteristically”"
     text = "The dog uncharacteristically barks"
     assert said in run("show", text, "--query", "ch").err
     assert "is a piece of" not in run("show", text, "--query", "dog").err

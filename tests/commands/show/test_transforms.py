@@ -146,7 +146,7 @@ def test_a_row_with_little_left_is_faint_and_says_how_much(tmp_path: Path, run: 
     faint = next(line for line in colored.splitlines() if "left" in line and "0.08" in line)
     assert faint.startswith("\x1b[1;2m")
     assert "told by" not in shown
-    assert "rests by their columns alone" in on_one_line(shown)
+    assert "rests only by their columns" in on_one_line(shown)
 
 
 @pytest.mark.parametrize("bos", [True, False])

@@ -96,7 +96,7 @@ def test_a_part_that_some_texts_lack_says_how_many_have_it() -> None:
     part = [part.source for part in record.key_shares.parts].index(blue)
     assert record.key_shares.sums[part] == 1
     assert record.key_shares.values[1, part] == 0
-    assert "texts: how many have the part, which counts as 0 in the others" in out
+    assert "texts: the number that have the part, which counts as 0 in the others" in out
     assert "texts: how many" not in str(attnviz.why(TEXTS, **ASKED, roles="position"))
 
 

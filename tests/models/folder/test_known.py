@@ -71,7 +71,7 @@ def test_code_that_is_left_over_beside_transformers_own_is_noted(
 ) -> None:
     ended = run(*command, TEXT, "--model", str(folder(tmp_path, auto_map=CODE)))
     assert ended.status is ExitStatus.OK, ended.err
-    assert ended.err.count("names code of its own, and transformers' llama was run instead") == 1
+    assert ended.err.count("names its own code, and transformers' llama was run instead") == 1
 
 
 def test_a_model_in_python_says_that_code_of_its_own_was_not_run(tmp_path: Path) -> None:

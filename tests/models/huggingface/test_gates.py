@@ -126,13 +126,13 @@ def test_show_says_what_passes_and_which_weights_are_gated_to_nothing(
 ) -> None:
     ask = ("show", "abcdab", "-m", folder, "--head", "L1H2")
     said = on_one_line(run(*ask, "--query", "d").out)
-    assert "a gate multiplies what the head read, by 0.00 in the mean" in said
+    assert "a gate multiplies the head's weighted values by 0.00 on average" in said
     assert "gated to nothing (under 0.05), so that its weights add nothing: d" in said
     opened = on_one_line(run(*ask[:-1], "L1H1").out)
     assert "a gate multiplies" in opened
     assert "gated to nothing" not in opened
     both = on_one_line(run(*ask[:-1], "L1H1,L1H2").out)
-    assert "what these heads read" in both
+    assert "these heads' weighted values" in both
     assert "L1H2 at a#1" in both
     assert "and 2 more" in both
     saved = str(tmp_path / "c.npz")
@@ -195,7 +195,7 @@ def test_an_answer_says_which_of_its_parts_are_gated_to_nothing(run: Run, folder
         nothing = "gated to nothing (under 0.05), so that its weights add nothing: “e.” “fa”"
         assert nothing in said.replace(", “fa”", " “fa”"), view
     both = on_one_line(run(*ask, "L1H1,L1H2").out)
-    assert "what these heads read" in both
+    assert "these heads' weighted values" in both
     assert "gated to nothing" not in both
     page = attnviz.generate("ab. cd", folder, target="e. fa", heads="L1H2").page()
     assert "add nothing: statement 1, statement 2." in page

@@ -347,7 +347,7 @@ def test_the_shell_takes_pairs_from_its_option_and_from_lines(run: Run, folder: 
     bad = run(
         "show", "--lines", *rows, stdin=b'{"text_pair": "who"}\n{"text": "a", "text_pair": 1}\n'
     )
-    assert "no text beside the text_pair" in bad.err
+    assert "no text with the text_pair" in bad.err
     assert "text_pair is not a text" in bad.err
     shown = run("tokens", A, "--text-pair", B, "-m", str(folder)).out
     assert "segment" in shown
