@@ -179,9 +179,9 @@ def test_captures_are_exact(place: Path, kind: str) -> None:
         ("a text", {"audio": "HERE", "target": "a"}, UsageError, "leave the text out"),
         ("HERE", {"audio": "HERE"}, UsageError, "reads one sound at a time.*leave audio out"),
         ("HERE", {"bos": True}, UsageError, "bos needs a text"),
-        ("HERE", {"truncate": "left"}, UsageError, "cuts a text"),
+        ("HERE", {"truncate": "left"}, UsageError, "cannot cut an image"),
         ("HERE", {"start": 9}, InputError, "ends after 1.50 s"),
-        ("", {}, UsageError, "reads speech alone"),
+        ("", {}, UsageError, "reads only speech"),
     ],
 )
 def test_what_makes_no_sense_is_refused(

@@ -125,7 +125,7 @@ def test_images_stand_in_the_messages_of_a_chat(run: Run, folder: Folder, tmp_pa
         ({"type": "image", "image": "data:image/png;base64,AAAA"}, "is not the path of a file"),
         ({"type": "image", "image": "A" * 100_000}, "is not the path of a file"),
         ({"type": "image", "path": "none.png"}, "does not exist"),
-        ({"type": "image", "path": 7}, "is no file"),
+        ({"type": "image", "path": 7}, "is not a file"),
         (
             {"type": "image"},
             "has 1 place for an image without a path, but --image is given 0 times",
@@ -152,7 +152,7 @@ def test_a_part_that_is_no_image_here_is_refused(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--truncate", "left"), "--truncate cuts a text"),
+        (("--truncate", "left"), "--truncate cannot cut an image"),
         (("--view", "text", "-o", "a.png"), "cannot be a picture"),
         (("--view", "image", "-f", "jsonl"), "does nothing for jsonl"),
         (("--view", "image", "--rows", "head"), "leave it or --rows head"),
