@@ -62,7 +62,7 @@ def test_python_has_the_tokens_of_a_text_without_weights(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("model", "more", "wrong", "error"),
     [
-        ("shapes", {"truncate": "left"}, "truncate cuts a text", IdleOption),
+        ("shapes", {"truncate": "left"}, "truncate cannot cut an image", IdleOption),
         ("builtin", {}, "reads no images", UsageError),
     ],
 )
