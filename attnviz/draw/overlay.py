@@ -71,9 +71,7 @@ def panels_of(exhibit: Exhibit) -> list[Panel]:
     if not capture.images:
         raise UsageError("there is no image", "give one")
     if not any(image.views for image in capture.images):
-        raise UsageError(
-            "it is not known which pixels the image's tokens stand for", "choose another view"
-        )
+        raise UsageError("the pixels of the image's tokens are not known", "choose another view")
     if capture.beside:
         raise UsageError(BESIDE, f"show it with {option('kind', 'cross')}")
     asked = len(exhibit.queries) < len(capture.query_tokens)

@@ -125,5 +125,5 @@ def check_no_medium(text: str, *, beside: bool = False) -> None:
             f"give it with {option('image')} beside a text, or to a model of images alone",
         )
     if medium == "speech":
-        wrong = f"{text!r} is a recording, and a text is read here"
+        wrong = f"{text!r} is a recording, not a text"
         raise UsageError(wrong, "use show, heads or align, with a model of speech")

@@ -79,7 +79,7 @@ CAPTURE_VERSION = 3
 LARGEST_WEIGHT = 2.0
 """Weights of merged words are sums, and those of models in half precision are rounded."""
 MOST_TRANSFORMS = 64
-MAKE_ONE = "make one by saving what is shown of a text as FILE.npz"
+MAKE_ONE = "make one with attnviz show and FILE.npz as its output"
 
 LAYER = Fields[LayerPattern]("LayerObject", "", (Field("layer", int), Field("heads", list[int])))
 SEGMENT = Fields[Segment]("SegmentObject", "", (Field("name", str), Field("slices", list[Any])))

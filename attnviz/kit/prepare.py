@@ -350,7 +350,7 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
     if model.reads != "text" and not (model.matches and text and "image" in options.media):
         text, options = _without_text(model, text, options)
     if options.start and "speech" not in options.media:
-        raise IdleOption(f"{option('start')} is a second of a sound", "leave it out")
+        raise IdleOption(f"{option('start')} applies only to sounds", "leave it out")
     if options.given:
         return _prepared_with_given(model, text, options)
     model.check_alone()
@@ -393,7 +393,7 @@ def _without_text(model: "LoadedModel", text: str, options: TextOptions) -> tupl
     for each in ("bos", "special", "text_pair"):
         if getattr(options, each) or (each == "bos" and options.bos is not None):
             raise IdleOption(
-                f"{option(each)} is about a text, and {name} reads none", "leave it out"
+                f"{option(each)} needs a text, which {name} does not read", "leave it out"
             )
     named = found(Path(text)).suffix.lower() in own.suffixes
     is_given = options.media == {model.reads}
@@ -401,7 +401,7 @@ def _without_text(model: "LoadedModel", text: str, options: TextOptions) -> tupl
         return "", options
     if named and is_given:
         raise UsageError(
-            f"{name} reads one {own.one} at a time, and {text!r} is another one",
+            f"{name} reads one {own.one} at a time, not also {text!r}",
             f"leave {option(own.option)} out",
         )
     if named and not options.given:
@@ -409,25 +409,25 @@ def _without_text(model: "LoadedModel", text: str, options: TextOptions) -> tupl
         return "", replace(options, given=(read_given(model.reads, Path(text), *start),))
     others = [*(options.media - {model.reads}), medium_of(text)]
     other = MEDIA[others[0]].other if others[0] else "text"
-    hint = "give it a file alone"
+    hint = "give only a file"
     if is_given and other == "text":
         writes = model.kind in ("cross", "decoder") and options.target is None
-        hint = f"give what is said as {option('target')}" if writes else "leave the text out"
-    raise UsageError(f"{name} reads {own.alone} alone, and no {other}", hint)
+        hint = f"give the transcript as {option('target')}" if writes else "leave the text out"
+    raise UsageError(f"{name} reads only {own.alone}, and no {other}", hint)
 
 
 def check_uncut(options: TextOptions) -> None:
-    """Refuse to cut what is no text, or has something beside it."""
+    """Refuse to cut images, sounds, or a text with images."""
     if options.truncate is not None:
         raise IdleOption(f"{option('truncate')} cannot cut an image or a sound", "leave it out")
 
 
 def _prepared_with_given(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
-    """The same of what is given beside a text, or in its place; none of it is ever cut."""
+    """Prepare images or a sound, with a text or in its place; none of it is ever cut."""
     check_uncut(options)
     listens = "speech" in options.media
     if options.text_pair is not None and not listens:
-        raise UsageError(f"{option('text_pair')} is beside a text alone", "leave the image out")
+        raise UsageError(f"{option('text_pair')} cannot be used with images", "leave the image out")
     if options.target is not None and not listens:
         raise UsageError(
             f"{option('target')} is the output of an encoder-decoder, and {model.identity.name} "

@@ -166,12 +166,8 @@ def score_probe(
     samples, before = [], 0
     for n in range(probe.samples):
         prepared, before = _repeated(model, probe, probe.seed + n, options)
-        ids = prepared.ids
-        marks = (
-            marks_of_diagonals(probe.length)
-            if probe.whole
-            else marks_of_tokens(ids, since=before + probe.length)
-        )
+        marks = marks_of_tokens(prepared.ids, since=before + probe.length)
+        marks = marks_of_diagonals(probe.length) if probe.whole else marks
         # with random tokens, columns suffice to find rests, without a second run for values
         rests = FindRests(prepared.shape, None, prepared.empty.causal, itself=True)
         score = MeasureHeads(marks, prepared.empty.causal, rests=rests)
@@ -182,8 +178,8 @@ def score_probe(
     front = "BOS and then " if before else "no BOS, "
     sampled = "1 sample" if probe.samples == 1 else f"{probe.samples} samples"
     drawn = f"{probe.length} random tokens twice, {sampled}"
-    rows = "all rows, for previous, duplicate and induction "
-    rows += "whole diagonals" if probe.whole else "the second copy's rows"
+    rows = "whole diagonals" if probe.whole else "the second copy's rows"
+    rows = f"all rows, for previous, duplicate and induction {rows}"
     convention = f"{front}{drawn} from seed {probe.seed}; {rows}"
     report = replace(_report(samples), probe=convention, others=())
     if probe == Probe() and not heads.named and options.bos is None:  # shown beside those on a text
