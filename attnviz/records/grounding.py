@@ -10,13 +10,14 @@ from math import ceil
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from attnviz.records.lasso import Doubles, lasso, logit
 from attnviz.records.reasoning import MATTERS, Chain
 
 if TYPE_CHECKING:
     from attnviz.records.images import Occlusion
 
+Doubles: TypeAlias = NDArray[np.float64]
 Without: TypeAlias = Callable[[Sequence[Collection[int]]], Doubles]
 """The log-probabilities of an answer's tokens without each of these sets of segments (sets, m)."""
 CheckMethod: TypeAlias = Literal["delete", "chain", "subsets", "curve"]
@@ -381,3 +382,39 @@ def _curve(
     low, high = random.min(axis=0).tolist(), random.max(axis=0).tolist()
     areas = [float(np.trapezoid(each, steps) / steps[-1]) for each in (values, random.mean(axis=0))]
     return Curve(kind, steps, tuple(values.tolist()), tuple(low), tuple(high), *areas)
+
+
+# The sparse linear fit of ContextCite, and the scale of probabilities that it is made on.
+
+
+def logit(log_probability: float) -> float:
+    """The logit ln(p / (1 − p)); p = 1 counts as the nearest float32 below 1."""
+    sure = min(log_probability, -float(np.finfo(np.float32).epsneg))
+    return float(sure - np.log(-np.expm1(sure)))
+
+
+def lasso(design: Doubles, values: Doubles, alpha: float) -> tuple[Doubles, float]:
+    """The weights (d) and the intercept that minimise ‖y − b − Xw‖² / 2n + α‖w·σ‖₁.
+
+    Coordinate descent on columns that are scaled to mean 0 and deviation 1 (their own is σ).
+
+    Args:
+        design: (n, d).
+        values: (n).
+        alpha: the strength of the penalty.
+    """
+    mean, scale = design.mean(axis=0), design.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    columns, left = (design - mean) / scale, values - values.mean()
+    weights = np.zeros(design.shape[1])
+    for _ in range(10_000):
+        before = weights.copy()
+        for j, column in enumerate(columns.T):
+            left = left + column * weights[j]
+            slope = column @ left / len(left)
+            weights[j] = np.sign(slope) * max(abs(slope) - alpha, 0.0)
+            left = left - column * weights[j]
+        if np.abs(weights - before).max(initial=0.0) < 1e-10:
+            break
+    weights = weights / scale
+    return weights, float(values.mean() - mean @ weights)

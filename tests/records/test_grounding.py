@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from attnviz.records.grounding import (
+    Doubles,
     Groundedness,
     Grounds,
     Without,
@@ -15,12 +16,13 @@ from attnviz.records.grounding import (
     correlation_of_ranks,
     curves,
     groundedness,
+    lasso,
+    logit,
     single_deletions,
     smallest_set,
     steps_of,
     subset_fit,
 )
-from attnviz.records.lasso import Doubles, lasso, logit
 
 
 def falling(loss: Callable[[frozenset[int]], float]) -> Without:

@@ -64,7 +64,12 @@ def _tokens(sheet: HeadSheet) -> None:
         first = t.layer == 0 or t.embedding is not None
         reads = "From tokens to the vectors that attention reads"
         sheet.heading(1, reads if first else f"The input of layer {t.layer}")
-        _listed(sheet)
+        if sheet.trace.capture.kind == "decoder":
+            _numbered(sheet, "inputs", sheet.key_labels)
+            _numbered(sheet, "written", sheet.labels)
+            sheet.say(f"{_input(sheet)}.")
+        else:
+            _numbered(sheet, "tokens", sheet.labels)
         _stream(sheet)
         sheet.query_vector("x", t.x)
     if not t.kinds.norm:
@@ -111,16 +116,6 @@ def _numbered(sheet: HeadSheet, name: str, labels: tuple[str, ...]) -> None:
         pieces = " ".join(labels[i] for i in word)
         if "'" not in whole:  # as in n't or l'homme, which are two words
             sheet.say(f"“{whole}” is not a token of the vocabulary; it falls into {pieces}.")
-
-
-def _listed(sheet: HeadSheet) -> None:
-    """The tokens of one sequence; in a decoder, what each position reads and writes."""
-    if sheet.trace.capture.kind == "decoder":
-        _numbered(sheet, "inputs", sheet.key_labels)
-        _numbered(sheet, "written", sheet.labels)
-        sheet.say(f"{_input(sheet)}.")
-    else:
-        _numbered(sheet, "tokens", sheet.labels)
 
 
 def _input(sheet: HeadSheet) -> str:

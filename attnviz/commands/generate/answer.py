@@ -201,7 +201,12 @@ class Answer:
                 )
             if not self.capture.layers:  # a mistake of the program
                 raise TypeError("the rows of each head were not kept")
-            return self._shares_of_heads()
+            capture = self.capture
+            rows = {head: capture.weights(head) for head in capture.heads}
+            parts = tuple(AnswerPart(str(h), 0, len(capture.query_tokens), h) for h in rows)
+            shares = np.stack([self._mean(self._of_head(weights)) for weights in rows.values()])
+            ratios = [_lookback(capture, weights) for weights in rows.values()]
+            return AnswerShares(self, parts, shares, np.array(ratios, np.float32))
         return self.shares_of(self.parts(unit)[some], some.start or 0)
 
     def shares_of(self, parts: Sequence[AnswerPart], before: int = 0) -> "AnswerShares":
@@ -221,21 +226,6 @@ class Answer:
         if self.capture.sinks and self.columns[0].part == "sink":
             shares[0] += max(0.0, 1 - mean.sum())
         return shares.astype(np.float32)
-
-    def _shares_of_heads(self) -> "AnswerShares":
-        """The shares of the whole answer in each head, and each head's lookback ratio.
-
-        The lookback ratio is the mean weight on a key of the prompt, as a share of that mean and
-        the mean weight on a key of the answer so far; averaged over the new tokens but the first,
-        which is without the answer. Chuang et al. 2024, "Lookback Lens", arXiv 2407.07071,
-        section 2.
-        """
-        capture = self.capture
-        rows = {head: capture.weights(head) for head in capture.heads}
-        parts = tuple(AnswerPart(str(h), 0, len(capture.query_tokens), h) for h in rows)
-        shares = np.stack([self._mean(self._of_head(weights)) for weights in rows.values()])
-        ratios = [_lookback(capture, weights) for weights in rows.values()]
-        return AnswerShares(self, parts, shares, np.array(ratios, np.float32))
 
     def _of_head(self, rows: FloatArray) -> FloatArray:
         """The rows of one head without its rests."""

@@ -19,6 +19,7 @@ from attnviz.records.grounding import (
     Check,
     CheckMethod,
     Curve,
+    Doubles,
     Grounds,
     SmallestSet,
     Statement,
@@ -30,7 +31,6 @@ from attnviz.records.grounding import (
     smallest_set,
     subset_fit,
 )
-from attnviz.records.lasso import Doubles
 from attnviz.records.rows import LINE, Field, Fields, at
 from attnviz.records.tokens import RESTS, Sampling
 from attnviz.records.transforms import Contributions

@@ -14,9 +14,8 @@ from attnviz.draw.terminal.cells import Column, folded, listing
 from attnviz.draw.titles import amount
 from attnviz.errors import ModelError
 from attnviz.records.capture import FloatArray
-from attnviz.records.grounding import Deletion
+from attnviz.records.grounding import Deletion, Doubles
 from attnviz.records.images import Occlusion, PixelBox
-from attnviz.records.lasso import Doubles
 from attnviz.records.places import RawImage, SeenImage
 from attnviz.records.reasoning import MATTERS
 

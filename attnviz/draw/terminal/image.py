@@ -1,13 +1,17 @@
 """Attention over an image in the terminal: pixels, two in a cell, or shades without colour."""
 
+import io
+import re
+from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import isnan
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.color import Color
-from rich.console import RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.segment import ControlType, Segment
 from rich.style import Style
 from rich.text import Text
 
@@ -25,7 +29,6 @@ from attnviz.draw.overlay import (
 )
 from attnviz.draw.terminal.around import heading, in_ascii
 from attnviz.draw.terminal.cells import folded, shade_of
-from attnviz.draw.terminal.pixels import PixelSequence, kitty, sixel
 from attnviz.records.exhibit import Exhibit
 
 WIDEST, HIGHEST = 56, 28
@@ -99,7 +102,7 @@ def _whole(across: float, down: float) -> tuple[int, int]:
     return max(1, round(across)), max(2, 2 * round(down / 2))
 
 
-def _pixels(panel: Panel, most: float, display: Display) -> PixelSequence:
+def _pixels(panel: Panel, most: float, display: Display) -> "PixelSequence":
     """The panel as pixels, as large as its half blocks would be."""
     across, down = _size(panel, display)
     unit = min(display.cell, MOST_PIXELS / max(across, down))
@@ -163,3 +166,69 @@ def _shades(panel: Panel, most: float, display: Display) -> Iterator[Text]:
             for share in row
         )
         yield Text("".join(letters).rstrip(), no_wrap=True, overflow="crop")
+
+
+# Escape sequences that show pixels in a terminal: kitty's graphics, or sixel.
+#
+# Kitty: https://sw.kovidgoyal.net/kitty/graphics-protocol/. Sixel: DEC's VT330/VT340 Programmer
+# Reference Manual, volume 2, chapter 14.
+
+
+CHUNK = 4096
+"""The most letters of a piece in kitty's protocol."""
+PALETTE = 64
+"""The colours of a sixel picture; every terminal has that many."""
+
+
+@dataclass(frozen=True)
+class PixelSequence:
+    """A picture as one escape sequence, and the end of its last line.
+
+    To Rich it is a control code, so that it is neither measured, cropped nor escaped.
+    """
+
+    sequence: str
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Segment(self.sequence, None, [(ControlType.CURSOR_FORWARD, 0)])
+        yield Segment.line()
+
+
+def kitty(pixels: NDArray[np.uint8], size: str) -> PixelSequence:
+    """Write pixels (height, width, 3) as a PNG. `size`: its columns, `c=`, or its lines, `r=`."""
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "png")
+    data = b64encode(file.getvalue()).decode()
+    chunks = [data[start : start + CHUNK] for start in range(0, len(data), CHUNK)]
+    keys = [f"a=T,f=100,{size},q=2,", *[""] * (len(chunks) - 1)]  # q=2: no reply
+    more = [*[1] * (len(chunks) - 1), 0]
+    pieces = zip(keys, more, chunks, strict=True)
+    return PixelSequence("".join(f"\x1b_G{key}m={m};{chunk}\x1b\\" for key, m, chunk in pieces))
+
+
+def sixel(pixels: NDArray[np.uint8]) -> PixelSequence:
+    """Write pixels (height, width, 3) in bands of six lines, in each colour by colour."""
+    from PIL import Image
+
+    few = Image.fromarray(pixels).quantize(PALETTE)
+    palette, numbers = np.array(few.getpalette()).reshape(-1, 3), np.asarray(few)
+    height, width = numbers.shape
+    shares = (palette * 100 / 255).round().astype(int).tolist()
+    colors = "".join(f"#{n};2;{r};{g};{b}" for n, (r, g, b) in enumerate(shares))
+    bands = "-".join(_band(numbers[top : top + 6]) for top in range(0, height, 6))
+    return PixelSequence(f'\x1bP0;1q"1;1;{width};{height}{colors}{bands}\x1b\\')
+
+
+def _band(numbers: NDArray[np.uint8]) -> str:
+    """Write a band of colour numbers (up to 6, width): a letter per column, repeats counted."""
+    bits = 1 << np.arange(len(numbers))
+    letters = {
+        color: (bits @ (numbers == color) + 63).astype(np.uint8).tobytes().decode().rstrip("?")
+        for color in np.unique(numbers).tolist()
+    }
+    return "$".join(
+        f"#{color}" + re.sub(r"(.)\1{3,}", lambda run: f"!{len(run[0])}{run[1]}", row)
+        for color, row in letters.items()
+    )

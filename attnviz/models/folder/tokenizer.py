@@ -163,23 +163,22 @@ def _check_steps(part: str, steps: list[Mapping[str, Any]]) -> None:
         regex = pattern.get("Regex") if isinstance(pattern, dict) else None
         if regex is not None and (not isinstance(regex, str) or len(regex) > LONGEST_REGEX):
             raise ValueError("a regular expression is too long")
-        _check_template(step)
+        for name in ("single", "pair"):
+            if isinstance(step.get(name), list) and len(step[name]) > MOST_AROUND:
+                raise ValueError(f"{len(step[name]):,} tokens are put around a text")
+        special = step.get("special_tokens")
+        for token in special.values() if isinstance(special, dict) else ():
+            ids = _object(token, "a special token").get("ids")
+            if not isinstance(ids, list) or len(ids) > MOST_AROUND:
+                raise ValueError("a special token stands for too many")
         if charsmap is not None:
-            _check_charsmap(charsmap)
+            if not isinstance(charsmap, str) or len(charsmap) > LONGEST_CHARSMAP:
+                raise ValueError("the map of characters is too long")
+            content = b64decode(charsmap)
+            put = content[4 + int.from_bytes(content[:4], "little") :].split(b"\0")
+            if max(map(len, put)) > LONGEST_MAPPED:
+                raise ValueError("the map of characters puts a long text for one")
     _grown(part, steps)
-
-
-def _check_charsmap(charsmap: object) -> None:
-    """Check SentencePiece's map of characters: a trie behind its size, then what is put for them.
-
-    The texts that are put end in a zero byte.
-    """
-    if not isinstance(charsmap, str) or len(charsmap) > LONGEST_CHARSMAP:
-        raise ValueError("the map of characters is too long")
-    content = b64decode(charsmap)
-    put = content[4 + int.from_bytes(content[:4], "little") :].split(b"\0")
-    if max(map(len, put)) > LONGEST_MAPPED:
-        raise ValueError("the map of characters puts a long text for one")
 
 
 def _grown(what: str, steps: Sequence[Mapping[str, Any]]) -> int:
@@ -191,18 +190,6 @@ def _grown(what: str, steps: Sequence[Mapping[str, Any]]) -> int:
     if growth > LARGEST_GROWTH:
         raise ValueError(f"its steps make a {what} more than {LARGEST_GROWTH} times as long")
     return growth
-
-
-def _check_template(step: Mapping[str, Any]) -> None:
-    """Check how many special tokens are put around a text."""
-    for name in ("single", "pair"):
-        if isinstance(step.get(name), list) and len(step[name]) > MOST_AROUND:
-            raise ValueError(f"{len(step[name]):,} tokens are put around a text")
-    special = step.get("special_tokens")
-    for token in special.values() if isinstance(special, dict) else ():
-        ids = _object(token, "a special token").get("ids")
-        if not isinstance(ids, list) or len(ids) > MOST_AROUND:
-            raise ValueError("a special token stands for too many")
 
 
 SETTINGS = "tokenizer_config.json"

@@ -186,7 +186,11 @@ def fits(call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[
 def fitting(call: AttentionCall, queries: Tensor, weights: Tensor, heads: Sequence[int]) -> Tensor:
     """The rows (heads, rows) of which `fits` holds."""
     ours, theirs = _outputs(call, queries, weights, heads)
-    allowed = _tolerance(call)
+    half = (torch.float16, torch.bfloat16)
+    types = (call.q.dtype, call.v.dtype, call.output.dtype)
+    # on some processors float32 is multiplied with the digits of half precision, if one allows it
+    whole = torch.get_float32_matmul_precision() == "highest"
+    allowed = EXACT if whole and not any(each in half for each in types) else HALF
     apart, size = (ours - theirs).abs().amax(dim=-1), theirs.abs().amax(dim=-1)  # (h, rows)
     near = apart <= allowed * size  # an output is at most what is added up
     if near.all():
@@ -253,14 +257,6 @@ def _outputs(
 def _of(each: Tensor, heads: Sequence[int]) -> Tensor:
     """The part of a tensor (h, …) that is some heads'."""
     return each if len(heads) == len(each) else each[list(heads)]
-
-
-def _tolerance(call: AttentionCall) -> float:
-    half = (torch.float16, torch.bfloat16)
-    types = (call.q.dtype, call.v.dtype, call.output.dtype)
-    # on some processors float32 is multiplied with the digits of half precision, if one allows it
-    whole = torch.get_float32_matmul_precision() == "highest"
-    return EXACT if whole and not any(each in half for each in types) else HALF
 
 
 class LastLayerSeen(Exception):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import IdleOption, InputError, ModelError, option
-from attnviz.models.chat import Rendered, read_template, rendered
+from attnviz.models.chat import read_template, rendered
 from attnviz.models.folder.processors import read_processor
 from attnviz.models.huggingface.image_patches import sheet_grid
 from attnviz.models.huggingface.vision import (
@@ -163,18 +163,13 @@ def _marked(
             f"the text has {places} {MARK} for {images} image{'s' * (images != 1)}",
             "give as many of both",
         )
-    shown = _templated(folder, text, images)
-    if shown is not None and shown.text.count(mark) == images:
-        return shown.text, shown.notes
-    return f"{before}{mark}{after}" * images + text, ()
-
-
-def _templated(folder: Path, text: str, images: int) -> Rendered | None:
-    """The text as a message with images, put through the model's chat template if it has one."""
     content = [*({"type": "image"} for _ in range(images)), {"type": "text", "text": text}]
     chat = Chat({"messages": [{"role": "user", "content": content}]}, ())
     template = read_template(folder, chat)
-    return None if template is None else rendered(template, chat)
+    shown = None if template is None else rendered(template, chat)
+    if shown is not None and shown.text.count(mark) == images:
+        return shown.text, shown.notes
+    return f"{before}{mark}{after}" * images + text, ()
 
 
 def _placed(tokens: Sequence[Token], read: ImageInputs) -> tuple[Token, ...]:

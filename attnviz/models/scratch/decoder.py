@@ -11,28 +11,14 @@ once, on the hook points and the functions that are named here (`native.py`, `ru
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from attnviz.models.attention import HookPoint
+from attnviz.models.folder.config import GPTConfig
 from attnviz.models.frozen.run import Embedded
-
-
-class Sizes(Protocol):
-    """The sizes of a decoder that runs ask for."""
-
-    @property
-    def n_layer(self) -> int: ...
-    @property
-    def n_head(self) -> int: ...
-    @property
-    def n_embd(self) -> int: ...
-    @property
-    def d_mlp(self) -> int: ...
-    @property
-    def heads_per_layer(self) -> tuple[int, ...]: ...
 
 
 class CausalBlock(nn.Module, ABC):
@@ -99,7 +85,7 @@ class Decoder(nn.Module, ABC):
     Hook points are named as in `h.2.attn.pattern` or `h.0.resid_pre`.
     """
 
-    config: Sizes
+    config: GPTConfig
     h: nn.ModuleList
     ln_f: nn.Module
 

@@ -89,8 +89,6 @@ class Block(CausalBlock):
 class GPT(Decoder):
     """Token ids in, next-token logits out; the output is tied to the token embedding."""
 
-    config: GPTConfig
-
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
         self.config = config
@@ -98,10 +96,6 @@ class GPT(Decoder):
         self.wpe = nn.Embedding(config.n_positions, config.n_embd)
         self.h = nn.ModuleList(Block(config) for _ in range(config.n_layer))
         self.ln_f = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
-        self._initialise()
-
-    def _initialise(self) -> None:
-        """As in GPT-2: normal 0.02, the two projections into the residual stream scaled down."""
         nn.init.normal_(self.wte.weight, std=0.02)
         nn.init.normal_(self.wpe.weight, std=0.02)
         for name, parameter in self.h.named_parameters():

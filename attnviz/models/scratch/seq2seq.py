@@ -88,10 +88,6 @@ class Seq2Seq(nn.Module):
         self.ln_encoder = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
         self.decoder = nn.ModuleList(DecoderBlock(config) for _ in range(config.n_decoder))
         self.ln_f = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
-        self._initialise()
-
-    def _initialise(self) -> None:
-        """As GPT-2: normal 0.02, projections into the residual stream scaled down."""
         for embedding in (self.wte, self.wpe_source, self.wpe_target):
             nn.init.normal_(embedding.weight, std=0.02)
         sublayers = 2 * self.config.n_encoder + 3 * self.config.n_decoder

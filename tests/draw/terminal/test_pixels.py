@@ -18,8 +18,7 @@ from attnviz.commands.show.outputs import Show
 from attnviz.commands.show.run import show_capture
 from attnviz.console import Display, Graphics
 from attnviz.draw.picture.overlay import drawn_as
-from attnviz.draw.terminal.image import render
-from attnviz.draw.terminal.pixels import PixelSequence, kitty, sixel
+from attnviz.draw.terminal.image import PixelSequence, kitty, render, sixel
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.exhibit import Exhibit, Filters, Look
 from tests.conftest import Run
