@@ -42,6 +42,9 @@ MEASURED = {
     "files that show to PNG enters": 4,
     "type names of several files": 1,
     "positional splats": 1,
+    "files that name images": 0,
+    "files that name sounds": 0,
+    "files that name implicit": 0,
 }
 
 
