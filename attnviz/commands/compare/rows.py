@@ -52,7 +52,7 @@ OVER: tuple[Field[ModelComparison], ...] = (
     Field(
         "over",
         Literal["tokens", "words", "patches"],
-        "What was compared: patches on the finer grid of two.",
+        "The things compared: patches on the finer grid of two.",
         lambda both: "words" if both.words else "patches" if both.grids else "tokens",
     ),
     Field("pair", Pairing, "How the second head was chosen."),

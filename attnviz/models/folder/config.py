@@ -415,7 +415,7 @@ CARD_HEAD = Fields[NamedHead](
 )
 READ_HEAD = Fields[ReadHead](
     "ReadHead",
-    "How often a read-out is right around a head: on the stream before it, what it adds, the sum.",
+    "A read-out's accuracy around a head: on the stream before it, its addition, the sum.",
     (
         Field("head", str, "", lambda each: str(each.head)),
         Field("before", int | float),
@@ -425,14 +425,14 @@ READ_HEAD = Fields[ReadHead](
 )
 READOUT = Fields[ReadOut](
     "ReadOut",
-    "What linear maps read out of a model's vectors, measured on held-out words.",
+    "Linear maps that read classes out of a model's vectors, measured on held-out words.",
     (
         Field("name", str),
         Field("behaviour", str),
         Field("classes", list[str]),
         Field("n", int),
         Field("chance", int | float),
-        Field("token", int | float, "How often that of the token alone is right."),
+        Field("token", int | float, "The accuracy of a read-out from only the token."),
         Field("heads", list_of(READ_HEAD)),
     ),
 )
