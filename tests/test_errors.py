@@ -25,7 +25,7 @@ CASES: list[tuple[str, list[str], ExitStatus, str]] = [
     ("a forgotten command", ["a fluffy creature"], USAGE, 'attnviz show "a text" shows a text'),
     ("a word for a number", ["show", "a", "--dpi", "high"], USAGE, "--dpi"),
     ("an ambiguous query", ["show", "a a", "--view", "text", "--query", "a"], USAGE,
-        "stands at 2 positions"),
+        "is at 2 positions"),
     ("a full disk", ["show", "a", "-o", "/dev/full", "-f", "csv"], OUTPUT, "no space"),
     ("a model without a name", ["show", "a", "-m", ""], MODEL, "the model has no name"),
     ("tokens of a capture", ["tokens", "c.npz"], USAGE, "not a capture"),

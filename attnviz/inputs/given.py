@@ -118,7 +118,7 @@ def check_no_medium(text: str, *, beside: bool = False) -> None:
 
     `beside`: the model reads images beside a text.
     """
-    medium, reads = medium_of(text), "images only beside a text" if beside else "text"
+    medium, reads = medium_of(text), "images only with a text" if beside else "text"
     if medium == "image":
         raise UsageError(
             f"{text!r} is an image, and the model reads {reads}",

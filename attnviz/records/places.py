@@ -182,8 +182,8 @@ class HeardSound:
         """That the model did not hear the rest of it."""
         if self.end >= self.seconds - HARDLY:
             return []
-        heard = f"the model hears {self.end - self.begin:.2f} s of {self.seconds:.2f} s"
-        return [f"{heard}; {option('start', f'{self.end:g}')} goes on from there"]
+        heard = f"the model reads {self.end - self.begin:.2f} s of {self.seconds:.2f} s"
+        return [f"{heard}; {option('start', f'{self.end:g}')} continues from there"]
 
 
 GivenBeside: TypeAlias = RawImage | RawSound
@@ -243,7 +243,7 @@ def _patches_at(tokens: "Sequence[Token]", found: re.Match[str], parameter: str)
         )
     if min(x0, y0) < 0 or max(x1, y1) > 1:
         raise UsageError(
-            f"{option(parameter, name)} lies outside of the image",
+            f"{option(parameter, name)} is outside the image",
             "give shares of its width and height, from 0 to 1",
         )
     image = int(number or 1) - 1
@@ -251,7 +251,7 @@ def _patches_at(tokens: "Sequence[Token]", found: re.Match[str], parameter: str)
     own = [(i, patch) for i, patch in patches if patch and patch.image == image]
     if not own:
         raise UsageError(
-            f"{option(parameter, name)} is in image {image + 1}, which is not there",
+            f"{option(parameter, name)} is in image {image + 1}, which does not exist",
             f"give one with {option('image')}",
         )
     inside = [i for i, patch in own if _middle_in(patch, (x0, y0, x1, y1))]
@@ -259,7 +259,7 @@ def _patches_at(tokens: "Sequence[Token]", found: re.Match[str], parameter: str)
     inside = inside or [i for i, patch in own if patch.holds(x, y)]
     if not inside:
         raise UsageError(
-            f"{option(parameter, name)} lies where the model saw nothing of the image",
+            f"{option(parameter, name)} is in a part of the image that was cropped away",
             "give a place that was not cropped away",
         )
     return [(i,) for i in inside]

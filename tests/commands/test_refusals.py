@@ -65,7 +65,7 @@ REFUSED = (
     ("predict 'a cat' --attribute --versus ''", USAGE, "is not a token here"),
     (f"predict {BLUE} --attribute --versus blue", USAGE, "is the likeliest token itself"),
     # generate
-    (f"generate {MURDER} --by line --segment a=0:2", USAGE, "--by cuts a prompt"),
+    (f"generate {MURDER} --by line --segment a=0:2", USAGE, "--by cannot cut a prompt"),
     (f"generate {MURDER} --top-p 0", USAGE, "give more than 0, and at most 1"),
     (f"generate {MURDER} --doc README.md --by line", USAGE, "--doc makes segments"),
     (f"generate {MURDER} --chat README.md", USAGE, "--chat is the whole prompt"),

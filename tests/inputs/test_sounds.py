@@ -125,7 +125,7 @@ BAD = {
     "A-law": (chunk(b"RIFF", b"WAVE" + form(6, 8) + chunk(b"data", b"abc")), "the format 6"),
     "12 bits": (chunk(b"RIFF", b"WAVE" + form(1, 12) + chunk(b"data", b"abc")), "12 bits"),
     "no channel": (chunk(b"RIFF", b"WAVE" + form(1, 16, 0) + chunk(b"data", b"ab")), "0 channels"),
-    "a rate of 1": (chunk(b"RIFF", b"WAVE" + form(1, 16, 1, 1)), "1 samples a second"),
+    "a rate of 1": (chunk(b"RIFF", b"WAVE" + form(1, 16, 1, 1)), "1 samples per second"),
     "silence": (chunk(b"RIFF", b"WAVE" + form(1, 16) + chunk(b"data", bytes(800))), "is silent"),
     "one sample": (
         chunk(b"RIFF", b"WAVE" + form(1, 16) + chunk(b"data", b"ab")),

@@ -131,7 +131,7 @@ def test_a_path_names_a_models_folder(gpt2_folder: Path) -> None:
 
 
 def test_a_loaded_model_is_not_loaded_again(builtin: attnviz.Model) -> None:
-    with pytest.raises(UsageError, match="this model is loaded already; use it as it is"):
+    with pytest.raises(UsageError, match="this model is already loaded; use it directly"):
         attnviz.load_model(builtin)  # type: ignore[arg-type]
 
 
@@ -270,7 +270,10 @@ def test_ids_are_read_as_they_are_though_their_text_has_others() -> None:
         (lambda: attnviz.capture([5], bos=True), "bos has no effect on token ids; leave it out."),
         (lambda: attnviz.capture([5], special=True), "special has no effect on token ids"),
         (lambda: attnviz.capture([5], "shapes-vit"), "reads no text"),
-        (lambda: attnviz.generate([5], docs={"a": "b"}), "that is read; leave docs out."),
+        (
+            lambda: attnviz.generate([5], docs={"a": "b"}),
+            "docs has no effect on token ids; leave it out.",
+        ),
     ],
 )
 def test_ids_that_cannot_be_read_are_refused(wrong: Callable[[], object], said: str) -> None:

@@ -241,7 +241,7 @@ def test_only_a_text_that_attends_to_a_sound_is_aligned(folder: Path, tmp_path: 
     path = str(as_wav(tmp_path / "a.wav", syllables(1.0)))
     with pytest.raises(UsageError, match="there is no sound"):
         attnviz.align("a cat")
-    with pytest.raises(UsageError, match="attention of a text to a sound; use this model's cross"):
+    with pytest.raises(UsageError, match="not from a text to a sound; use this model's cross"):
         attnviz.align(path, attnviz.load_model(folder, kind="encoder"))
     alone = named("wav2vec2").make(tmp_path / "alone")
     for refused in (attnviz.align, partial(attnviz.heads, alignment=True)):

@@ -130,14 +130,14 @@ def test_they_take_one_image_and_no_text(tmp_path: Path) -> None:
     engine = loaded(encoder("vit"), tmp_path / "model").engine
     image = RawImage("a.png", noise(40, 40))
     for text, options, error in (
-        ("a cat", TextOptions(), "reads images alone, and no text"),
-        ("a cat", TextOptions(given=(image,)), "images alone, and no text; leave the text out"),
+        ("a cat", TextOptions(), "reads only images, and no text"),
+        ("a cat", TextOptions(given=(image,)), "only images, and no text; leave the text out"),
         (
             "b.png",
             TextOptions(given=(image,)),
-            "reads one image at a time, and 'b.png' is another",
+            "reads one image at a time, not also 'b.png'",
         ),
-        ("", TextOptions(), "reads images alone, and no text"),
+        ("", TextOptions(), "reads only images, and no text"),
         ("", TextOptions(given=(image, image)), "reads one image at a time, but 2 are given"),
         ("", TextOptions(given=(image,), bos=True), "is about a text"),
         ("", TextOptions(given=(image,), special=True), "is about a text"),

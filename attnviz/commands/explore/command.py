@@ -80,7 +80,7 @@ def _of_capture(given: Capture, image: list[Path] | None) -> Opened:
         wrong = f"this capture holds {given.values}, not weights"
         raise UsageError(wrong, "show it with attnviz show")
     if image:
-        raise UsageError("a saved capture was run already", f"leave {option('image')} out")
+        raise UsageError("a saved capture is not run again", f"leave {option('image')} out")
     return Opened(capture=with_rests(given))
 
 

@@ -267,10 +267,10 @@ def test_without_its_extra_one_line_says_how_to_install_it(monkeypatch: pytest.M
 def test_a_saved_capture_is_not_run_again(capture_file: str) -> None:
     status, said = on_terminal("explore", capture_file, "--model", "gpt2")
     assert status == ExitStatus.USAGE
-    assert "was run already; leave --model out" in said
+    assert "is not run again; leave --model out" in said
     status, said = on_terminal("explore", capture_file, "--image", "docs/images/shapes-1.png")
     assert status == ExitStatus.USAGE
-    assert "was run already; leave --image out" in said
+    assert "is not run again; leave --image out" in said
 
 
 def test_a_model_that_is_not_there_is_told_before_the_app_opens() -> None:

@@ -227,7 +227,7 @@ def test_chats_and_questions_are_told_apart(run: Run, tmp_path: Path) -> None:
         assert 'as {"question": "…", "documents": […]}, a line each of a .jsonl --file' in err
     for chat in ({"messages": SAID}, SAID):
         err = run("generate", "--lines", "-", stdin=json.dumps(chat).encode()).err
-        assert "line 1: the line is a chat; give the file as --chat" in err
+        assert "line 1: the line is a chat, not a question; give the file as --chat" in err
 
 
 def test_texts_and_questions_are_no_table_together(run: Run, tmp_path: Path) -> None:

@@ -414,7 +414,9 @@ def test_the_largest_weights_of_several_heads_are_scaled_to_sum_to_1(run: Run) -
         run("generate", PROMPT, *STOP, "--head", "all", "--reduce", "max", "-f", "jsonl").out
     )
     assert sum(float(str(row["share"])) for row in found) == pytest.approx(1, abs=1e-5)
-    assert "there is one" in run("generate", PROMPT, "--reduce", "max").err  # one retrieval head
+    assert (
+        "on a single head" in run("generate", PROMPT, "--reduce", "max").err
+    )  # one retrieval head
 
 
 def test_a_segment_that_was_cut_away_is_not_deleted(
@@ -435,7 +437,7 @@ def test_what_is_wrong_with_one_line_is_said_of_it_alone(run: Run) -> None:
     lines = b"the murderer was Anna . the\nb\nthe murderer . a\n"
     ended = run("generate", "--lines", "--segment", "a=/murderer/", *STOP, "-f", "csv", stdin=lines)
     assert ended.status is ExitStatus.INPUT
-    assert "line 2: --segment 'a=/murderer/' holds nothing" in ended.err
+    assert "line 2: --segment 'a=/murderer/' matches nothing" in ended.err
     assert {line.split(",")[0] for line in ended.out.splitlines()[1:]} == {"1", "3"}
 
 

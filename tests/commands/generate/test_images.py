@@ -357,7 +357,7 @@ def test_it_is_said_that_cross_attention_to_images_is_not_counted(
     [
         ("builtin", "builtin reads no images; leave --image out", ExitStatus.USAGE),
         ("shapes", "the text is empty; give at least one word.", ExitStatus.INPUT),
-        ("shapes-vit", "shapes-vit reads images alone, and this", ExitStatus.USAGE),
+        ("shapes-vit", "shapes-vit reads only images, but this", ExitStatus.USAGE),
     ],
 )
 def test_an_image_without_a_question_is_refused(

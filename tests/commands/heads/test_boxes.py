@@ -164,7 +164,7 @@ def test_a_bad_line_is_told_and_left_out(
         ({"query": "a", "box": [1, 2, "x", 4]}, "four numbers"),
         ({"query": "a", "box": [float("inf"), 2, 3, 4]}, "four numbers"),
         ({"query": "a", "box": [5, 5, 5, 9]}, "is empty"),
-        ({"query": "a", "box": BOX, "image": 1.5}, "another type"),
+        ({"query": "a", "box": BOX, "image": 1.5}, "a wrong type"),
         ({"query": "a", "box": BOX, "imge": "a.png"}, "'imge' is not a field"),
         ([], "there is no query"),
         ("no json", "JSON"),

@@ -176,7 +176,7 @@ def test_what_is_about_texts_is_refused(folder: Path, images: list[str]) -> None
         with pytest.raises((IdleOption, UsageError), match=wrong):
             attnviz.heads(images[0], model, **more)
     for none in ({}, {"circuits": True}):
-        with pytest.raises(UsageError, match="reads no"):
+        with pytest.raises(UsageError, match=r"reads no|cannot read"):
             attnviz.heads(model=model, **none)
 
 
