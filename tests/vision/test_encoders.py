@@ -139,9 +139,9 @@ def test_they_take_one_image_and_no_text(tmp_path: Path) -> None:
         ),
         ("", TextOptions(), "reads only images, and no text"),
         ("", TextOptions(given=(image, image)), "reads one image at a time, but 2 are given"),
-        ("", TextOptions(given=(image,), bos=True), "is about a text"),
-        ("", TextOptions(given=(image,), special=True), "is about a text"),
-        ("", TextOptions(given=(image,), truncate="left"), "cuts a text"),
+        ("", TextOptions(given=(image,), bos=True), "needs a text"),
+        ("", TextOptions(given=(image,), special=True), "needs a text"),
+        ("", TextOptions(given=(image,), truncate="left"), "cannot cut an image"),
         ("", TextOptions(given=(image,), target="a"), "is the output of an encoder-decoder"),
     ):
         with pytest.raises((InputError, UsageError)) as refused:
