@@ -15,7 +15,7 @@ from attnviz.draw.labels import distinct_labels, name_of
 from attnviz.draw.matrix import key_shares
 from attnviz.draw.titles import amount, pane_titles
 from attnviz.errors import Speller, option, readable
-from attnviz.records.capture import Capture
+from attnviz.records.capture import VALUE_NORMS, Capture
 from attnviz.records.exhibit import Choice, ChoiceReason, Exhibit, HeadMap, Map
 from attnviz.records.heads import ALIGNMENT, Finding, FoundLink, Habit, NamedHead, Tendency, listed
 from attnviz.records.merging import groups_of
@@ -247,7 +247,8 @@ def rests_said(exhibit: Exhibit) -> str:
     labels, found = distinct_labels(capture.key_tokens), rests_in(capture, choice.heads[0])
     rests = [_cut(labels[i]) for i in np.flatnonzero(found) if i not in exhibit.dropped]
     more = f" and {len(rests) - MOST_RESTS} more" if len(rests) > MOST_RESTS else ""
-    return f", rests: {', '.join(rests[:MOST_RESTS])}{more}" if rests else ""
+    told = "rests" if VALUE_NORMS in capture.extras else "rests by their columns"
+    return f", {told}: {', '.join(rests[:MOST_RESTS])}{more}" if rests else ""
 
 
 def sink_said(exhibit: Exhibit) -> str:

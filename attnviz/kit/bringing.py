@@ -87,10 +87,9 @@ def pick_before(prepared: Prepared, plan: HeadPlan) -> tuple[Prepared, HeadPlan]
     find: Finder | None = None if moves_are_found(empty) else finder_for(empty)
     if find is None:
         prepared, rests = with_bringing(prepared)
-        empty = prepared.empty
-        if (choice := bringing_choice(empty, heads)) is not None:
+        if (choice := bringing_choice(prepared.empty, heads)) is not None:
             return prepared, HeadPlan(heads, choice)
-        find = FindMovingHead(empty, rests)
+        find = FindMovingHead(prepared.empty, rests)
     prepared.run(heads, find, _sampled(prepared) if isinstance(find, FindMovingHead) else None)
     return prepared, HeadPlan(heads, find.choice())
 

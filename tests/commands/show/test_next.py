@@ -109,7 +109,7 @@ def test_rests_are_left_out_of_the_told_links_and_named(tmp_path: Path) -> None:
     ).tolist() == [0, 2]
     said = " ".join(str(shown).split())
     assert "L0H1: nine → six 1.00" in said
-    assert "rests: one, three" in said
+    assert "rests by their columns: one, three" in said
 
 
 def test_a_saved_capture_chooses_as_the_model_did(folder: str, tmp_path: Path) -> None:
