@@ -120,7 +120,8 @@ def read_with_rests(
     """
     empty, per_layer = prepared.empty, prepared.model.identity.heads_per_layer
     unread = np.full((len(per_layer), max(per_layer), prepared.shape[1]), np.nan, np.float32)
-    rests = FindRests(prepared.shape, unread, empty.causal, empty.one_sequence, _sampled(prepared))
+    queries, named = _sampled(prepared), empty.named_heads
+    rests = FindRests(prepared.shape, unread, empty.causal, empty.one_sequence, queries, named)
     read = read_last(prepared, rests) if follow else None
     if read is None:
         rests = replace(rests, lengths=prepared.value_lengths(), _sums={})

@@ -265,7 +265,7 @@ def _measure_of(
     if empty.image_alone:
         return MeasurePatches(empty.query_tokens, empty.images[0], dropped)
     shape = len(empty.query_tokens), len(empty.key_tokens)
-    rests = FindRests(shape, lengths, empty.causal, empty.one_sequence)
+    rests = FindRests(shape, lengths, empty.causal, empty.one_sequence, named=empty.named_heads)
     return MeasureHeads(_marks(empty, merged=merged), empty.causal, dropped, rests)
 
 

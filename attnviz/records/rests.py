@@ -18,21 +18,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.records.capture import (
-    RESTS,
-    VALUE_NORMS,
-    Capture,
-    FloatArray,
-    IntArray,
-    PatternBlock,
-)
+from attnviz.records.capture import RESTS, VALUE_NORMS, Capture, FloatArray, IntArray, PatternBlock
 from attnviz.records.exhibit import Choice
-from attnviz.records.heads import Head
+from attnviz.records.heads import Head, NamedHead
 
 TAKES = 0.1
 """The least mean weight of a key that takes weight."""
-GIVES = 0.5
-"""A share of the weighted contribution counts as little below this part of the weight."""
+GIVES, NAMED_GIVES = 0.5, 0.9
+"""The part of its weight below which a key gives little; that of a column alike in named heads."""
 ALIKE, ASKED = 0.3, 5
 """The weight that most queries give to a key that is alike for all, and the fewest queries."""
 TINY = np.finfo(np.float32).tiny
@@ -44,7 +37,8 @@ class FindRests:
 
     `shape`: (n_queries, n_keys). `lengths` (layers, heads, n_keys): ‖v·W_O‖ of each key; None if
     no values can be read, so that only columns are judged. `itself`: query and key of one position
-    are the same token. `queries`: those whose rows will arrive; None for all.
+    are the same token. `queries`: those whose rows will arrive; None for all. `named`: what heads
+    are known for, so that a key from which they take it is not a rest.
     """
 
     shape: tuple[int, int]
@@ -52,6 +46,7 @@ class FindRests:
     causal: bool
     itself: bool
     queries: tuple[int, ...] | None = None
+    named: Sequence[NamedHead] = ()
     _sums: dict[Head, NDArray[np.float64]] = field(default_factory=dict)
     """Sums of each head (3, n_keys): weights, shares of contribution, queries above ALIKE."""
 
@@ -97,7 +92,10 @@ class FindRests:
         """The rests of a head (n_keys)."""
         weight, share, above = self.means(head)
         takes = (weight >= TAKES) & (share < GIVES * weight)
-        rests: NDArray[np.bool_] = takes | ((above > 0.5) & (self._asked >= ASKED))
+        alike = (above > 0.5) & (self._asked >= ASKED)
+        if self.named and self.lengths is not None:
+            alike &= share < NAMED_GIVES * weight
+        rests: NDArray[np.bool_] = takes | alike
         return rests
 
     def share(self, head: Head) -> float:
@@ -138,7 +136,7 @@ def find_rests(capture: Capture, heads: Sequence[Head] | None = None) -> FindRes
     """Find the rests of heads of a capture (None: all); only by columns if it has no lengths."""
     shape, itself = (len(capture.query_tokens), len(capture.key_tokens)), capture.one_sequence
     lengths = _of_these_keys(capture, VALUE_NORMS)
-    find = FindRests(shape, lengths, capture.causal, itself)
+    find = FindRests(shape, lengths, capture.causal, itself, named=capture.named_heads)
     for head in capture.heads if heads is None else heads:
         find(rows_of(capture, head))
     return find

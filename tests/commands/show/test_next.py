@@ -19,7 +19,7 @@ from attnviz.models.scratch.native import save_checkpoint
 from attnviz.records.capture import RESTS, VALUE_NORMS
 from attnviz.records.exhibit import Choice
 from attnviz.records.heads import Head
-from attnviz.records.rests import rests_in
+from attnviz.records.rests import find_rests, rests_in
 from tests.commands.heads.test_retrieval import WORDS, planted, saved
 from tests.conftest import Run, bytes_tokenizer
 
@@ -187,3 +187,13 @@ def test_lengths_of_values_are_measured_once(folder: str, monkeypatch: pytest.Mo
         type(model._loaded), "value_norms", lambda *_: pytest.fail("measured twice")
     )
     model.capture(COPIED, weighted=True)
+
+
+def test_a_key_from_which_a_named_head_takes_what_it_is_known_for_is_no_rest(run: Run) -> None:
+    text = "a fluffy blue creature roamed the verdant forest"
+    out = " ".join(run("show", text, "--drop-sink").out.split())
+    assert "of the weight was on BOS, which is left out" in out
+    assert "creature → fluffy .51, blue .46" in out
+    named = attnviz.capture(text).record
+    found = (find_rests(each).of(Head(3, 2)) for each in (named, replace(named, named_heads=())))
+    assert [np.flatnonzero(each).tolist() for each in found] == [[], [2, 3]]
