@@ -1,4 +1,4 @@
-"""What is shown of a result, as data: terminal, picture and page read the same view."""
+"""The view of a result as data, which terminal, picture and page read alike."""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class ResultView:
-    """What is shown of a run that was changed, or of the mean over `texts`, each a `noun`.
+    """The view of a changed run, or of the mean over `texts`, each a `noun`.
 
     `done`: what was changed. `about`: what is measured, and what its numbers mean; `under`: the
     same below a picture. `found`: the finding. `maps` are on one scale, to `most` on both sides,
@@ -94,7 +94,7 @@ class ResultView:
 
     @property
     def title(self) -> str:
-        """What was changed, as a title."""
+        """The change as a title."""
         return self.done[0].upper() + self.done[1:]
 
     @property

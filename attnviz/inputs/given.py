@@ -17,7 +17,7 @@ from attnviz.records.places import GivenBeside, Media
 SAMPLE = "sample:"
 _PACKAGE = Path(__file__).parents[1]
 _CHECKOUT = "sample_texts/*.txt", "sample_texts/*.jsonl", "docs/images/shapes-?.png"
-"""What the wheel has in `attnviz/samples/` (see pyproject.toml)."""
+"""The samples that the wheel holds in `attnviz/samples/` (see pyproject.toml)."""
 
 
 def samples() -> dict[str, Path]:
@@ -92,7 +92,7 @@ MEDIA: Mapping[Media, MediumFiles] = {
 
 
 def medium_of(text: str) -> Media | None:
-    """What the file holds that a text names; None where it names none, or one of another kind."""
+    """The medium of the file that a text names; None without a file, or for another kind."""
     path = place_of(text)
     suffix = os.path.splitext(path)[1].lower()
     named = (medium for medium, each in MEDIA.items() if suffix in each.suffixes)
@@ -100,7 +100,7 @@ def medium_of(text: str) -> Media | None:
 
 
 def read_given(medium: Media, value: Any, *start: float) -> GivenBeside:
-    """What a file holds, or another value that stands for it; `start`: the second to begin at."""
+    """Read a file, or a value in its place; `start`: the second to begin at."""
     module, name = MEDIA[medium].reader
     read: GivenBeside = getattr(import_module(module), name)(value, *start)
     return read

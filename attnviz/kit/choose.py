@@ -328,7 +328,7 @@ Finder: TypeAlias = "FindMovingHead | FindSeeingHead | FindAligningHead"
 
 
 def finder_for(empty: Capture) -> Finder:
-    """What finds the head to show, by what the keys are parts of."""
+    """The finder of the head to show, by the medium of the keys."""
     if moves_are_found(empty):
         return FindMovingHead(empty, find_rests(empty))
     if empty.kind == "cross" and empty.timed:

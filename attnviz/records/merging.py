@@ -19,7 +19,7 @@ WHOLE: Unit = "images"
 
 
 def groups_of(capture: Capture, unit: Unit) -> tuple[list[range], list[range]]:
-    """Which query tokens, and which key tokens, are pieces of a character, word, image or time."""
+    """The query and the key tokens that are pieces of one character, word, image or time."""
     of_queries, of_keys = capture.texts
     queries = _groups(capture.query_tokens, of_queries, unit)
     if unit == "patches":
@@ -28,7 +28,7 @@ def groups_of(capture: Capture, unit: Unit) -> tuple[list[range], list[range]]:
 
 
 def word_groups(tokens: Sequence[Token]) -> list[range]:
-    """Which tokens of a text are pieces of one word, as ranges of their places in `tokens`."""
+    """The tokens of a text that are pieces of one word, as ranges of places in `tokens`."""
     text = [" "] * max((token.end for token in tokens), default=0)
     for token in tokens:
         text[token.start : token.end] = token.text
@@ -153,7 +153,7 @@ MOST_IN_TABLE = 16
 
 
 def bin_starts(tokens: Sequence[Token]) -> list[int]:
-    """Where bins of neighbouring frames begin; the padding is one, each other token its own."""
+    """The starts of bins of neighbouring frames; padding is one bin, other tokens their own."""
     spans = [token.time for token in tokens if token.time is not None and not token.silent]
     long = spans[-1][1] - spans[0][0] if spans else 0.0
     width = next((w for w in WIDTHS if long <= w * MOST_IN_TABLE), long / MOST_IN_TABLE)

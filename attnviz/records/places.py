@@ -1,4 +1,4 @@
-"""What is given beside a text or in its place, and the part of it that a token stands for.
+"""Images and sounds beside a text or in its place, and the part that a token represents.
 
 A processor turns an image, or parts of it, into sheets of pixels (an overview, tiles), and each
 sheet becomes a grid of tokens. A sheet shows a rectangle of the image, in its pixels, which may
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Pixels: TypeAlias = NDArray[np.uint8]
 """An image (height, width, 3): red, green, blue; rows from the top."""
 Media: TypeAlias = Literal["image", "speech"]
-"""What models read beside a text, or in its place."""
+"""The media that models read beside a text, or in its place."""
 Box: TypeAlias = tuple[float, float, float, float]
 """x0, y0, x1, y1 in pixels from the upper left corner of the image."""
 Waveform: TypeAlias = NDArray[np.float32]
@@ -78,7 +78,7 @@ class RawImage:
 
 @dataclass(frozen=True)
 class ReadAs:
-    """How a text with images is read.
+    """The way to read a text with images.
 
     `bos`, `special`: as `TextTokenizer.encode` takes them; None: as the model was trained. `whole`:
     it is what a chat template made, with the model's own marks.
@@ -179,7 +179,7 @@ class HeardSound:
 
     @property
     def notes(self) -> list[str]:
-        """That the model did not hear the rest of it."""
+        """A note if the model did not read the rest of it."""
         if self.end >= self.seconds - HARDLY:
             return []
         heard = f"the model reads {self.end - self.begin:.2f} s of {self.seconds:.2f} s"
@@ -198,11 +198,11 @@ MARK = "<image>"
 # The names of places, as labels have them and as a user gives them.
 
 Matches: TypeAlias = list[tuple[int, ...]]
-"""What a name stands for, several times perhaps: each time the positions of its tokens."""
+"""The places that a name stands for: for each, the positions of its tokens."""
 PADDING = "[padding]"
 """The name of frames in which there is no sound."""
 CLASS = "[class", "[CLS"
-"""How the names of tokens begin that a model reads the class of an image from."""
+"""The beginnings of the names of tokens from which a model reads an image's class."""
 OWN: Mapping[str, str | tuple[str, ...]] = {
     "cls": CLASS,
     "class": CLASS,

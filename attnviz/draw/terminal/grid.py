@@ -287,7 +287,7 @@ TURNED = 7
 
 
 def show_view(view: ResultView, display: Display) -> Iterator[Text]:
-    """What a terminal shows of a view."""
+    """Render a view in a terminal."""
     width = display.width
     lines = "\n".join((f"{view.facts}; {view.done}", *view.about))
     yield from folded(Text(lines, "dim"), width)

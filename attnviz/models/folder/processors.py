@@ -238,7 +238,7 @@ def read_extractor(folder: Path) -> Any:
 
 
 def _of_extractor(folder: Path) -> dict[str, Any]:
-    """Those of the feature extractor that are numbers, words and switches, and no lists."""
+    """The settings of the feature extractor that are numbers, words or switches, not lists."""
     found = read_object(folder / IMAGES) if (folder / IMAGES).is_file() else {}
     if not found and (folder / PROCESSOR).is_file():
         found = read_object(folder / PROCESSOR).get("feature_extractor") or {}
