@@ -34,9 +34,16 @@ class CausalBlock(nn.Module, ABC):
         self.resid_pre, self.resid_mid, self.resid_post = HookPoint(), HookPoint(), HookPoint()
         self.attn_out, self.mlp_out = HookPoint(), HookPoint()
 
-    def forward(self, x: Tensor, mask: Tensor | None, rows: int | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None,
+        rows: int | None = None,
+        positions: Tensor | None = None,
+    ) -> Tensor:
         x = self.resid_pre(x)  # (B, n, d)
-        x = self.resid_mid(x + self.attn_out(self.attended(x, mask, rows)))  # (B, n, d)
+        attended = self.attended(x, mask, rows, positions)
+        x = self.resid_mid(x + self.attn_out(attended))  # (B, n, d)
         out: Tensor = self.resid_post(x + self.mlp_out(self.fed(x)))  # (B, n, d)
         return out
 
@@ -53,16 +60,30 @@ class CausalBlock(nn.Module, ABC):
     def weights(self, q: Tensor, k: Tensor, queries: Tensor) -> Tensor:
         """The pattern (..., rows, m) of query rows (..., rows, d_k) at these positions (rows).
 
-        `k`: of the first m keys (..., m, d_k), one for each query head.
+        `k`: of the first m keys (..., m, d_k); of all heads of keys, or of one.
         """
 
     @abstractmethod
+    def joined(self, z: Tensor) -> Tensor:
+        """The output projection (B, n, d) of its heads' results (B, h, n, d_v)."""
+
+    def added(self, joined: Tensor) -> Tensor:
+        """What of this output (B, n, d) the attention adds to the stream."""
+        return joined
+
     def written(self, z: Tensor) -> Tensor:
         """What the attention adds to the stream (B, n, d) for its heads' results (B, h, n, d_v)."""
+        return self.added(self.joined(z))
 
     @abstractmethod
-    def attended(self, x: Tensor, mask: Tensor | None, rows: int | None) -> Tensor:
+    def attended(
+        self, x: Tensor, mask: Tensor | None, rows: int | None, positions: Tensor | None
+    ) -> Tensor:
         """What the attention adds to a stream (B, n, d), past its hook points."""
+
+    def visible(self, queries: Tensor, n_keys: int) -> Tensor:
+        """(rows, n_keys), True where the query at each of these positions (rows) may attend."""
+        return torch.arange(n_keys, device=queries.device) <= queries[:, None]
 
     @abstractmethod
     def fed(self, x: Tensor) -> Tensor:
@@ -128,7 +149,8 @@ class Decoder(nn.Module, ABC):
         first. `rows`: how many queries form a block. None takes all.
         """
         x = self.embed(ids, positions)
-        return self.through(x, range(len(self.h[:n_layer])), mask, rows=rows)
+        layers = range(len(self.h[:n_layer]))
+        return self.through(x, layers, mask, rows=rows, positions=positions)
 
     def embed(self, ids: Tensor, positions: Tensor | None = None) -> Tensor:
         """The input of layer 0 (B, n, d); arguments as in `hidden`."""
@@ -136,11 +158,17 @@ class Decoder(nn.Module, ABC):
         return sum(more, start=first)
 
     def through(
-        self, x: Tensor, layers: range, mask: Tensor | None = None, *, rows: int | None = None
+        self,
+        x: Tensor,
+        layers: range,
+        mask: Tensor | None = None,
+        *,
+        rows: int | None = None,
+        positions: Tensor | None = None,
     ) -> Tensor:
         """The residual stream (B, n, d) after these layers; arguments as in `hidden`."""
         for layer in layers:
-            x = self.h[layer](x, mask, rows)  # (B, n, d)
+            x = self.h[layer](x, mask, rows, positions)  # (B, n, d)
         return x
 
     def logits(self, normed: Tensor) -> Tensor:

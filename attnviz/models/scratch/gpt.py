@@ -61,14 +61,17 @@ class Block(CausalBlock):
         return q, k, v
 
     def weights(self, q: Tensor, k: Tensor, queries: Tensor) -> Tensor:
-        visible = torch.arange(k.size(-2), device=k.device) <= queries.to(k.device)[:, None]
-        return attention_pattern(attention_scores(q, k), visible)
+        return attention_pattern(
+            attention_scores(q, k), self.visible(queries.to(k.device), k.size(-2))
+        )
 
-    def written(self, z: Tensor) -> Tensor:
-        attended: Tensor = self.attn.w_o(merge_heads(z))  # (B, n, d)
-        return attended
+    def joined(self, z: Tensor) -> Tensor:
+        joined: Tensor = self.attn.w_o(merge_heads(z))  # (B, n, d)
+        return joined
 
-    def attended(self, x: Tensor, mask: Tensor | None, rows: int | None) -> Tensor:
+    def attended(
+        self, x: Tensor, mask: Tensor | None, rows: int | None, positions: Tensor | None
+    ) -> Tensor:
         attended: Tensor = self.attn(self.ln_1(x), mask, causal=mask is None, rows=rows)
         return attended
 
