@@ -23,6 +23,8 @@ from attnviz.models.folder.config import (
     read_card,
 )
 from attnviz.models.folder.files import MERGES, TOKENIZER, cut, foreign, read_bytes
+from attnviz.models.folder.llama import OWN as LLAMAS
+from attnviz.models.folder.steps import with_its_steps
 from attnviz.models.folder.tokenizer import (
     LARGEST_TOKENIZER,
     MOST_AROUND,
@@ -310,6 +312,8 @@ def load_tokenizer(
     as_saved = as_saved and (folder / TOKENIZER).is_file()  # else it is Python's
     if as_saved or sizes.architecture in ("gpt2", SEQ2SEQ):
         backend, differs, types = _backend(folder), "", False
+    elif sizes.architecture in LLAMAS and (own := _own(folder)):
+        backend, differs, types = own, "", False
     else:
         backend, differs, types = _of_transformers(folder, sizes.vocab_size)
     # Saved with many fine-tuned models; a text must be neither cut nor padded in silence.
@@ -327,6 +331,20 @@ def load_tokenizer(
         differs=differs,
         types=types,
     )
+
+
+def _own(folder: Path) -> Tokenizer | None:
+    """The tokenizer of tokenizer.json with the steps of transformers' class, if they are known."""
+    if not (folder / TOKENIZER).is_file():
+        return None
+    with _readable(folder):
+        raw = json.loads(read_bytes(folder / TOKENIZER, LARGEST_TOKENIZER))
+        check_tokenizer(raw)
+        whole = with_its_steps(folder, raw)
+        if whole is None:
+            return None
+        with foreign(folder):
+            return Tokenizer.from_str(json.dumps(whole))
 
 
 def _of_transformers(folder: Path, vocab_size: int) -> tuple[Any, str, bool]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from attnviz.errors import ModelError, UsageError, option, readable
 from attnviz.models.folder.files import CONFIG, cut, plain_config, read_config, read_object, reason
+from attnviz.models.folder.llama import LlamaConfig, UnknownSettingError, llama_config
 from attnviz.records.capture import Kind, ShownKind
 from attnviz.records.heads import (
     LONGEST_NAME,
@@ -191,11 +192,25 @@ def folder_sizes(folder: Path, kind: Kind | ShownKind | None = None) -> ModelSiz
         heads = (pair.n_head,) * (pair.n_encoder if kind == "encoder" else pair.n_decoder)
         return ModelSizes(SEQ2SEQ, heads, pair.vocab_size, pair.n_positions, None, kind)
     if architecture != "gpt2":
-        return sizes_of(folder, kind)
+        own = own_llama(folder) if kind in (None, "self") else None
+        return sizes_of(folder, kind) if own is None else _of_llama(own)
     check_kind(kind)
     config = gpt2_config(folder)
     own, bos = config.sizes, config.bos_id
     return ModelSizes("gpt2", own.heads_per_layer, own.vocab_size, own.n_positions, bos)
+
+
+def own_llama(folder: Path) -> LlamaConfig | None:
+    """The configuration of a folder that the Llama family from scratch runs; else None."""
+    try:
+        return llama_config(folder)
+    except UnknownSettingError:
+        return None
+
+
+def _of_llama(own: LlamaConfig) -> ModelSizes:
+    heads, context = own.heads_per_layer, own.n_positions
+    return ModelSizes(own.architecture, heads, own.vocab_size, context, own.bos_id)
 
 
 def gpt2_config(folder: Path) -> FolderConfig:
