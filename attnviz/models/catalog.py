@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from logging import getLogger
 from os.path import isfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ from attnviz.models.folder.files import (
     read_config,
     weight_files,
 )
+from attnviz.models.folder.llama import UnknownSettingError, llama_config
 from attnviz.models.folder.params import (
     GPT_SIZES,
     ParameterCount,
@@ -113,22 +115,30 @@ def load(source: Source) -> "LoadedModel":
 
 
 def _runs_natively(folder: Path, source: Source) -> bool:
-    """Whether the from-scratch model runs this folder."""
-    if read_config(folder).get("model_type") != "gpt2":
-        if source.engine == "native":
+    """Whether a model from scratch runs this folder."""
+    try:
+        if read_config(folder).get("model_type") != "gpt2":
+            if llama_config(folder) is not None:
+                return True
             raise UsageError(
-                f"the from-scratch model is a GPT-2, but {source.name} is not",
+                f"the models from scratch are a GPT-2 and the Llama family, but {source.name} is "
+                "neither",
                 f"leave {option('engine')} out",
             )
-        return False
-    config = gpt2_config(folder)
-    try:
-        check_computable(config, folder)
+        check_computable(gpt2_config(folder), folder)
         if source.placement.dtype not in ("auto", "float32"):
             raise UsageError(
-                f"the from-scratch model does not run in {source.placement.dtype}",
+                f"the from-scratch GPT-2 does not run in {source.placement.dtype}",
                 f"use {option('engine', 'transformers')}, or {option('dtype', 'float32')}",
             )
+    except UnknownSettingError as unknown:
+        if source.engine == "native":
+            raise ModelError(
+                f"the from-scratch model does not run {source.name}: {unknown}",
+                f"leave {option('engine')} out",
+            ) from None
+        getLogger("attnviz").debug("%s runs on transformers: %s", source.name, unknown)
+        return False
     except (ModelError, UsageError):
         if source.engine == "native":
             raise

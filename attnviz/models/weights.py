@@ -86,12 +86,21 @@ def check_finite(parameters: Mapping[str, Tensor], folder: Path) -> None:
             )
 
 
-def fill(model: nn.Module, state: Mapping[str, Tensor], folder: Path) -> None:
-    """Give a model the checked weights of its folder, ready to run (no gradients)."""
+def fill(
+    model: nn.Module,
+    state: Mapping[str, Tensor],
+    folder: Path,
+    dtype: torch.dtype | None = torch.float32,
+) -> None:
+    """Give a model the checked weights of its folder, ready to run (no gradients).
+
+    `dtype`: their precision in memory; None: that of the file.
+    """
     expected = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     check_shapes(expected, state, folder)
     # the tensors stay the file's own, mapped: pages that are not used are never read
-    model.load_state_dict({name: state[name].float() for name in expected}, assign=True)
+    own = {name: state[name] if dtype is None else state[name].to(dtype) for name in expected}
+    model.load_state_dict(own, assign=True)
     check_finite(dict(model.named_parameters()), folder)
     model.eval().requires_grad_(False)
 

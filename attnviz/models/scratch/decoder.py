@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from attnviz.models.attention import HookPoint
 from attnviz.models.folder.config import GPTConfig
+from attnviz.models.folder.llama import LlamaConfig
 from attnviz.models.frozen.run import Embedded
 
 
@@ -99,6 +100,16 @@ class CausalBlock(nn.Module, ABC):
     def output(self) -> tuple[Tensor, Tensor | None]:
         """The output projection: W_O (h, d_v, d), and its bias (d)."""
 
+    @property
+    def behind(self) -> nn.Module | None:
+        """A norm between the output projection and the stream."""
+        return None
+
+    factor: float = 1.0
+    """On what attention and MLP add to the stream."""
+    score_cap: float | None = None
+    """The bound that tanh keeps scores within."""
+
 
 class Decoder(nn.Module, ABC):
     """Token ids in, next-token logits out: blocks `h` around a stream, and a last norm `ln_f`.
@@ -106,9 +117,11 @@ class Decoder(nn.Module, ABC):
     Hook points are named as in `h.2.attn.pattern` or `h.0.resid_pre`.
     """
 
-    config: GPTConfig
+    config: GPTConfig | LlamaConfig
     h: nn.ModuleList
     ln_f: nn.Module
+    logit_factor: float = 1.0
+    logit_cap: float | None = None
 
     @abstractmethod
     def embedded(self, ids: Tensor, positions: Tensor | None = None) -> Mapping[Embedded, Tensor]:
@@ -118,6 +131,14 @@ class Decoder(nn.Module, ABC):
     @abstractmethod
     def unembedding(self) -> Tensor:
         """The output matrix (V, d)."""
+
+    @abstractmethod
+    def published(self) -> dict[str, Tensor]:
+        """Its tensors under their names in transformers, in the precision of the computation."""
+
+    @abstractmethod
+    def dense(self) -> "Decoder":
+        """The same model with weights that are read fast, for runs over many texts."""
 
     @property
     def device(self) -> torch.device:
@@ -173,7 +194,11 @@ class Decoder(nn.Module, ABC):
 
     def logits(self, normed: Tensor) -> Tensor:
         """(..., V) of what the last norm gives (..., d)."""
-        return nn.functional.linear(normed, self.unembedding)
+        logits = nn.functional.linear(normed, self.unembedding.to(normed.dtype))
+        if self.logit_factor != 1:
+            logits = logits * self.logit_factor
+        cap = self.logit_cap
+        return logits if cap is None else torch.tanh(logits / cap) * cap
 
     def read_out(self, stream: Tensor) -> Tensor:
         """The logits (..., V) of a stream (..., d) behind the last layer."""

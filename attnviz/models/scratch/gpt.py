@@ -10,9 +10,11 @@ shape comments:
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from attnviz.models.attention import (
     Affine,
@@ -89,8 +91,19 @@ class Block(CausalBlock):
         return weight.view(self.attn.n_head, -1, weight.size(1)), bias
 
 
+class Undrawn(TorchFunctionMode):
+    """Draws no random numbers, which on the meta device would import PyTorch's compiler."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is nn.init.normal_:
+            return kwargs["tensor"]
+        return func(*args, **(kwargs or {}))
+
+
 class GPT(Decoder):
     """Token ids in, next-token logits out; the output is tied to the token embedding."""
+
+    config: GPTConfig
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
@@ -113,6 +126,17 @@ class GPT(Decoder):
     @property
     def unembedding(self) -> Tensor:
         return self.wte.weight
+
+    def published(self) -> dict[str, Tensor]:
+        return to_gpt2(self.state_dict())
+
+    def dense(self) -> "GPT":
+        """W_Q, W_K and W_V lie apart, as parts of one matrix are read slowly."""
+        with torch.device("meta"), Undrawn():
+            model = GPT(self.config)
+        state = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
+        model.load_state_dict(state, assign=True)
+        return model.eval().requires_grad_(False)
 
 
 # GPT-2 keeps W_Q, W_K and W_V side by side in one matrix (`c_attn`); here they are apart, as the

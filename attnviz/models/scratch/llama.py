@@ -284,6 +284,7 @@ class LlamaBlock(CausalBlock):
         self.ln_1, self.ln_1_out, self.ln_2, self.ln_2_out = (
             norm_of(config, config.n_embd) if there else nn.Identity() for there in norms
         )
+        self.factor, self.score_cap = config.residual, config.score_cap
         self.config = config
         self.attn = GroupedAttention(config, layer, rotation)
         self.mlp = GatedMLP(config)
@@ -305,7 +306,7 @@ class LlamaBlock(CausalBlock):
 
     def added(self, joined: Tensor) -> Tensor:
         added: Tensor = self.ln_1_out(joined)
-        return added * self.config.residual
+        return added * self.factor
 
     def attended(
         self, x: Tensor, mask: Tensor | None, rows: int | None, positions: Tensor | None
@@ -314,10 +315,14 @@ class LlamaBlock(CausalBlock):
 
     def fed(self, x: Tensor) -> Tensor:
         added: Tensor = self.ln_2_out(self.mlp(self.ln_2(x)))
-        return added * self.config.residual
+        return added * self.factor
 
     def visible(self, queries: Tensor, n_keys: int) -> Tensor:
         return self.attn.visible(queries, n_keys)
+
+    @property
+    def behind(self) -> nn.Module | None:
+        return self.ln_1_out if self.config.behind else None
 
     @property
     def scaling(self) -> float:
@@ -338,6 +343,7 @@ class Llama(Decoder):
     def __init__(self, config: LlamaConfig, dtype: torch.dtype = torch.float32) -> None:
         super().__init__()
         self.config, self.dtype = config, dtype
+        self.logit_factor, self.logit_cap = config.logits, config.logit_cap
         rotations = {id(each): Rotation(each) for each in config.rotary if each is not None}
         self.wte = nn.Embedding(config.vocab_size, config.n_embd)
         self.h = nn.ModuleList(
@@ -356,10 +362,18 @@ class Llama(Decoder):
     def unembedding(self) -> Tensor:
         return self.wte.weight if self.config.tied else self.lm_head.weight
 
-    def logits(self, normed: Tensor) -> Tensor:
-        logits = linear(normed, self.unembedding.to(normed.dtype)) * self.config.logits
-        cap = self.config.logit_cap
-        return logits if cap is None else torch.tanh(logits / cap) * cap
+    def published(self) -> dict[str, Tensor]:
+        state = {name: each.to(self.dtype) for name, each in self.state_dict().items()}
+        return to_transformers(self.config, state)
+
+    def dense(self) -> "Llama":
+        if self.wte.weight.dtype == self.dtype:
+            return self
+        with torch.device("meta"):
+            model = Llama(self.config, self.dtype)
+        state = {name: each.to(self.dtype) for name, each in self.state_dict().items()}
+        model.load_state_dict(state, assign=True)
+        return model.eval().requires_grad_(False)
 
 
 # The names of its tensors in transformers, and in the files of such models.

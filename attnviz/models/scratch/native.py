@@ -1,4 +1,4 @@
-"""The from-scratch GPT as an engine, with patterns recorded at its hook points, and its folder."""
+"""The decoders from scratch as an engine, with patterns recorded at hook points; their folders."""
 
 import json
 from collections.abc import Collection, Iterator, Sequence
@@ -11,8 +11,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 from tokenizers import Tokenizer
-from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
+from torch import Tensor
 
 from attnviz.models.attention import Hook, attached, kept
 from attnviz.models.contributing import HeadsWriting
@@ -28,14 +27,22 @@ from attnviz.models.engine import (
 )
 from attnviz.models.folder.config import GPTConfig, check_computable, gpt2_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
+from attnviz.models.folder.llama import LlamaConfig, llama_config
 from attnviz.models.frozen.last import LastRead, last_of
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.loaded import HeadRows, LoadedModel, RowReduction, SomeHeadRows
 from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
-from attnviz.models.scratch.decoder import CausalBlock
-from attnviz.models.scratch.gpt import GPT, from_gpt2, to_gpt2
+from attnviz.models.scratch.decoder import CausalBlock, Decoder
+from attnviz.models.scratch.gpt import GPT, Undrawn, from_gpt2, to_gpt2
+from attnviz.models.scratch.llama import Llama, from_transformers
 from attnviz.models.scratch.paths import paths_native, slopes_native
-from attnviz.models.scratch.runs import freeze_decoder, gpt_record, intervene_native, vectors_of
+from attnviz.models.scratch.runs import (
+    freeze_decoder,
+    gpt_record,
+    intervene_native,
+    llama_record,
+    vectors_of,
+)
 from attnviz.models.tokenizer import read_folder
 from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, ModelIdentity, Wanted
@@ -49,9 +56,9 @@ from attnviz.records.tokens import GoOn, Sampling
 
 @dataclass(frozen=True, kw_only=True)
 class NativeModel(LoadedModel):
-    """A `gpt.GPT` with its tokenizer and card; `ends` are the tokens that end a text."""
+    """A decoder with its tokenizer and card; `ends` are the tokens that end a text."""
 
-    model: GPT
+    model: Decoder
     ends: frozenset[int] = frozenset()
     causal: bool = True
 
@@ -63,7 +70,7 @@ class NativeModel(LoadedModel):
 
     def weights(self) -> tuple[dict[str, Tensor], str]:
         """As in transformers, so that both have the same fingerprint."""
-        return to_gpt2(self.model.state_dict()), ""
+        return self.model.published(), ""
 
     def run(
         self, ids: Sequence[int], wanted: Wanted, consume: Consumer, target: Sequence[int] = ()
@@ -119,13 +126,8 @@ class NativeModel(LoadedModel):
             model.hidden(ids, n_layer=wanted.last_layer + 1, rows=rows)
 
     @cached_property
-    def _dense(self) -> GPT:
-        """The same model; W_Q, W_K and W_V lie apart, as parts of one matrix are read slowly."""
-        with torch.device("meta"), _Undrawn():
-            model = GPT(self.model.config)
-        state = {name: tensor.contiguous() for name, tensor in self.model.state_dict().items()}
-        model.load_state_dict(state, assign=True)
-        return model.eval().requires_grad_(False)
+    def _dense(self) -> Decoder:
+        return self.model.dense()
 
     def predict(
         self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
@@ -239,7 +241,8 @@ class NativeModel(LoadedModel):
     def record(
         self, ids: Sequence[int], heads: Sequence[Head], query: int, target: Sequence[int] = ()
     ) -> Sequence[RecordedHead]:
-        return gpt_record(self.model, self._ids(ids)[0], heads, query)
+        record = gpt_record if isinstance(self.model, GPT) else llama_record
+        return record(self.model, self._ids(ids)[0], heads, query)
 
 
 LAYER_POINTS = ("q", "k", "pattern", "z")
@@ -325,38 +328,46 @@ def _cache(most: int) -> Hook:
 def load_native(
     folder: Path, name: str, revision: str | None = None, placement: Placement = ANYWHERE
 ) -> NativeModel:
-    """Load a GPT-2 folder into the from-scratch model."""
-    _, card, tokenizer = read_folder(folder, name)
+    """Load the folder of a GPT-2 or of a Llama-like model into a model from scratch."""
+    sizes, card, tokenizer = read_folder(folder, name)
     if name != BUILTIN:
         check_weights(folder, placement)
-    model = load_checkpoint(folder)
+    own = llama_config(folder)
+    model: Decoder
+    if own is None:
+        model, ends = load_checkpoint(folder), gpt2_config(folder).ends
+    else:
+        model, ends = load_llama(folder, own, placement.torch_dtype()), own.ends
     # the built-in model is too small to be worth the way to another device
     if name != BUILTIN or placement.device != "auto":
         model = model.to(placement.torch_device())
+    published = model.published()
     identity = ModelIdentity(
         name=name,
-        architecture="gpt2",
-        heads_per_layer=model.config.heads_per_layer,
-        parameters=sum(p.numel() for p in model.parameters()),
+        architecture=sizes.architecture,
+        heads_per_layer=sizes.heads_per_layer,
+        parameters=sum(p.numel() for p in published.values()),
         engine="native",
+        dtype=str(placement.torch_dtype()).removeprefix("torch."),
         revision=revision,
-        fingerprint=fingerprint(to_gpt2(model.state_dict())),
+        fingerprint=fingerprint(published),
     )
-    ends = gpt2_config(folder).ends
     return NativeModel(identity=identity, card=card, tokenizer=tokenizer, model=model, ends=ends)
+
+
+def load_llama(folder: Path, config: LlamaConfig, dtype: torch.dtype) -> Llama:
+    """Load a folder's Llama-like model; its weights stay those of the file, mapped."""
+    with torch.device("meta"):
+        model = Llama(config, dtype)
+    check_parameters(sum(p.numel() for p in model.parameters()), folder)
+    shapes = {name: tuple(each.shape) for name, each in model.state_dict().items()}
+    state = from_transformers(config, shapes, read_weights(folder))
+    fill(model, state, folder, dtype=None)
+    return model
 
 
 # Its folder, in Hugging Face's GPT-2 layout: config.json, model.safetensors and tokenizer.json, and
 # perhaps card.json.
-
-
-class _Undrawn(TorchFunctionMode):
-    """Draws no random numbers, which on the meta device would import PyTorch's compiler."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is nn.init.normal_:
-            return kwargs["tensor"]
-        return func(*args, **(kwargs or {}))
 
 
 def load_checkpoint(folder: Path) -> GPT:
@@ -364,7 +375,7 @@ def load_checkpoint(folder: Path) -> GPT:
     config = gpt2_config(folder)
     check_computable(config, folder)
     check_parameters(config.sizes.parameters, folder)
-    with torch.device("meta"), _Undrawn():  # no memory for weights that are replaced at once
+    with torch.device("meta"), Undrawn():  # no memory for weights that are replaced at once
         model = GPT(config.sizes)
     fill(model, from_gpt2(read_weights(folder)), folder)
     return model

@@ -41,6 +41,7 @@ from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.models.scratch.decoder import CausalBlock, Decoder
 from attnviz.models.scratch.gpt import GPT
+from attnviz.models.scratch.llama import Linear, Llama, LlamaBlock
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.records.capture import Kind
 from attnviz.records.heads import Head
@@ -81,6 +82,86 @@ def gpt_record(model: GPT, ids: Tensor, heads: Sequence[Head], query: int) -> li
                 final=last,
             ),
         )
+
+
+def llama_record(
+    model: Llama, ids: Tensor, heads: Sequence[Head], query: int
+) -> list[RecordedHead]:
+    """Run a Llama-like model over ids (n), and record some heads of one layer."""
+    layer, config = heads[0].layer, model.config
+    block: LlamaBlock = model.block(layer)
+    with torch.inference_mode(), kept(block, (*STREAMS, *_points("attn")), itemgetter(0)) as seen:
+        last = model.ln_f(model.hidden(ids[None])[0, -1])  # (d)
+        x, between, after = (seen[name] for name in STREAMS)
+        normed = block.norm(x)
+        joined = block.joined(seen["attn.z"][None])[0]
+        rows = present(
+            attention_out=(1.0 if block.behind else block.factor) * joined,
+            attention_added=between - x,
+            mlp_out=after - between,
+            x_after=after,
+        )
+        shared = present(
+            x=x,
+            normed=normed,
+            embedding=model.embed(ids[None])[0] if layer == 0 else None,
+            logits=model.logits(last),
+            final=last,
+            **{name: row[query] for name, row in rows.items()},
+        )
+        return [_llama_head(model, block, head, query, seen, shared, rows) for head in heads]
+
+
+def _llama_head(
+    model: Llama,
+    block: LlamaBlock,
+    head: Head,
+    query: int,
+    seen: Mapping[str, Tensor],
+    shared: Mapping[str, Tensor],
+    rows: Mapping[str, Tensor],
+) -> RecordedHead:
+    config, attn, normed = model.config, block.attn, shared["normed"]
+    group = config.n_head // config.n_group
+    at = {"q": head.head, "k": head.head // group, "v": head.head // group}
+    weights, plain = dict[str, tuple[Tensor, Tensor | None]](), dict[str, Tensor]()
+    for letter, number in at.items():
+        own = slice(number * config.d_head, (number + 1) * config.d_head)
+        projection: Linear = getattr(attn, f"w_{letter}")
+        bias = None if projection.bias is None else projection.bias[own]
+        weights[f"w_{letter}"] = (projection.weight[own].t().to(normed.dtype), bias)
+        plain[f"{letter}_plain"] = projection(normed)[:, own]
+    turned = block.attn.rotation is not None
+    words = ["normalised"] * bool(config.qk_norm) + ["turned by its position (rotary)"] * turned
+    changed = {name: plain[name] for name in ("q_plain", "k_plain") if words}
+    w_o, b_o = block.output
+    return RecordedHead(
+        head=head,
+        query=query,
+        kinds=Kinds(
+            norm=("LayerNorm" if config.norm == "layer" else "RMSNorm") * config.before,
+            positions="rotary" if turned else "none",
+            group=group,
+            mlp=config.d_mlp,
+            changed=" and ".join(words),
+            residual="normed" if config.behind else "plain",
+            factors=(1.0, 1.0) if config.behind else (config.residual, config.residual),
+        ),
+        scale=config.scaling,
+        weights=weights,
+        w_o=w_o,
+        b_o=b_o,
+        z=seen["attn.z"],
+        mask=block.visible(torch.arange(len(normed), device=normed.device), len(normed)),
+        unembedding=model.unembedding,
+        arrays={
+            **shared,
+            **changed,
+            **{letter: seen[f"attn.{letter}"][number] for letter, number in at.items()},
+            "pattern": seen["attn.pattern"][head.head],
+        },
+        rows=rows,
+    )
 
 
 def seq2seq_record(
@@ -192,7 +273,7 @@ def _streams(
     return {"x": x, "normed": norm(x)}, rows
 
 
-FROZEN_POINTS = ("resid_pre", "resid_mid", "attn.q", "attn.k", "attn.v")
+FROZEN_POINTS = ("resid_pre", "attn.q", "attn.k", "attn.v", "attn.z")
 
 
 @dataclass(eq=False)
@@ -202,10 +283,12 @@ class DecoderLayer(FrozenLayer):
     block: CausalBlock
     norm: FrozenNorm
     attention: FrozenAttention
+    behind: FrozenNorm | None
     normed: bool = True
 
     def passes(self, x: Tensor, attended: Tensor) -> Tensor:
-        return x + attended
+        added = attended if self.behind is None else self.behind(attended)
+        return x + self.block.factor * added
 
     def asks(self, x: Tensor, *, free: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         return self.block.projected(self.block.norm(x) if free else self.norm(x))
@@ -219,24 +302,26 @@ def freeze_decoder(model: Decoder, ids: Tensor) -> FrozenRun:
         rows = rows_at_a_time(ids.size(1), model.config.n_head)
         final = model.hidden(ids, rows=rows)[0]  # (n, d)
         embedded = model.embedded(ids)
-    vocabulary = model.unembedding.detach()
+    vocabulary = model.unembedding.detach().to(final.dtype)
+    norm = _norm(model.ln_f, final)
     return FrozenRun(
         embedded={kind: part.reshape(final.shape) for kind, part in embedded.items()},
         constant=torch.zeros_like(final),
         layers=[_layer(model.block(i), f"h.{i}.", seen) for i in range(n_layer)],
         streams=[*(seen[f"h.{i}.resid_pre"] for i in range(n_layer)), final],
         vocabulary=vocabulary,
-        output=FrozenOutput(_norm(model.ln_f, final), vocabulary),
+        output=None
+        if model.logit_cap
+        else FrozenOutput(norm, vocabulary, factor=model.logit_factor),
+        rotary=isinstance(model, Llama),
     )
 
 
 def _layer(block: CausalBlock, path: str, seen: dict[str, Tensor]) -> DecoderLayer:
     q, k, v = (seen[f"{path}attn.{name}"] for name in "qkv")
     before, (w_o, b_o) = seen[f"{path}resid_pre"], block.output
-
-    def visible(rows: Tensor) -> Tensor:
-        return (torch.arange(len(before)) <= rows[:, None]).to(before.device)
-
+    with torch.no_grad():
+        joined = block.joined(seen[f"{path}attn.z"][None])[0]  # (n, d)
     attention = FrozenAttention(
         q=q,
         k=k,
@@ -245,10 +330,13 @@ def _layer(block: CausalBlock, path: str, seen: dict[str, Tensor]) -> DecoderLay
         scaling=block.scaling,
         w_o=w_o,
         b_o=b_o,
-        attended=seen[f"{path}resid_mid"] - before,
-        seen=visible,
+        attended=joined,
+        seen=lambda rows: block.visible(rows.to(before.device), len(before)),
+        cap=block.score_cap,
     )
-    return DecoderLayer(block, _norm(block.norm, before), attention)
+    behind = None if block.behind is None else _norm(block.behind, joined)
+    normed = not isinstance(block.norm, nn.Identity)
+    return DecoderLayer(block, _norm(block.norm, before), attention, behind, normed)
 
 
 @torch.no_grad()
