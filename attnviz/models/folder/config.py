@@ -192,8 +192,8 @@ def folder_sizes(folder: Path, kind: Kind | ShownKind | None = None) -> ModelSiz
         heads = (pair.n_head,) * (pair.n_encoder if kind == "encoder" else pair.n_decoder)
         return ModelSizes(SEQ2SEQ, heads, pair.vocab_size, pair.n_positions, None, kind)
     if architecture != "gpt2":
-        own = own_llama(folder) if kind in (None, "self") else None
-        return sizes_of(folder, kind) if own is None else _of_llama(own)
+        llama = own_llama(folder) if kind in (None, "self") else None
+        return sizes_of(folder, kind) if llama is None else _of_llama(llama)
     check_kind(kind)
     config = gpt2_config(folder)
     own, bos = config.sizes, config.bos_id

@@ -9,7 +9,7 @@ Letters in the shape comments as in `models/frozen/run.py`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from attnviz.models.engine import numbers
 from attnviz.models.frozen.layer import FrozenOutput
-from attnviz.models.frozen.run import Embedded, FrozenRun, gradients, parts_of_walk
+from attnviz.models.frozen.run import Embedded, gradients, parts_of_walk
 from attnviz.records.capture import FloatArray
 from attnviz.records.parts import Shares
 
@@ -214,32 +214,3 @@ def _through(layer: LastLayer, gradient: Tensor) -> tuple[Tensor, Tensor]:
 
     (to_attention,), constant = gradients(number, torch.zeros_like(gradient)[:, None])
     return to_attention[:, 0], constant
-
-
-@torch.no_grad()
-def last_of(run: FrozenRun) -> LastRead:
-    """The last position of a run that is held fixed, whose layers add what they are given."""
-    last = run.n - 1
-    assert run.output is not None  # the caller has seen that there is one
-    norm = run.output.norm
-    output = replace(run.output, norm=None if norm is None else norm.at(last))
-    row, layers = torch.tensor([last]), list[LastLayer | Tensor]()
-    for layer, before, after in zip(run.layers, run.streams, run.streams[1:], strict=False):
-        a, written = layer.attention, (after - before)[last]
-        if a is None:
-            layers.append(written)
-            continue
-        weights = a.weights(row)[:, 0]
-        layers.append(LastLayer(weights, a.v, a.w_o, None, lambda x: x, a.attended[last], written))
-    final = run.streams[-1][last]
-    logits = output.reads(final[None, None])[0, 0] @ output.weight.T
-    embedded = {kind: vectors[last] for kind, vectors in run.embedded.items()}
-    return LastRead(
-        n=run.n,
-        embedded=embedded,
-        constant=run.constant[last],
-        layers=layers,
-        final=final,
-        output=output,
-        logits=logits if output.bias is None else logits + output.bias,
-    )

@@ -11,7 +11,7 @@ comments:
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -20,11 +20,15 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, linear, pad, silu
 
 from attnviz.models.attention import HookPoint, merge_heads, rows_of_mask, split_heads
-from attnviz.models.folder.llama import LlamaConfig, Norm, Rotary
+from attnviz.models.folder.llama import Activation, LlamaConfig, Norm, Rotary
 from attnviz.models.frozen.run import Embedded
 from attnviz.models.scratch.decoder import CausalBlock, Decoder
 
-ACTIVATIONS = {"silu": silu, "gelu": gelu, "gelu_tanh": partial(gelu, approximate="tanh")}
+ACTIVATIONS: Mapping[Activation, Callable[[Tensor], Tensor]] = {
+    "silu": silu,
+    "gelu": gelu,
+    "gelu_tanh": partial(gelu, approximate="tanh"),
+}
 
 
 class Linear(nn.Module):
@@ -85,7 +89,8 @@ class Rotation:
     def __call__(self, x: Tensor, positions: Tensor) -> Tensor:
         """Turned vectors (B, h, n, d_k), for positions (n)."""
         cos, sin = self._tables(x, positions)
-        turned, rest = x.split([self.settings.width, x.size(-1) - self.settings.width], dim=-1)
+        width = self.settings.width
+        turned, rest = x[..., :width], x[..., width:]
         first, second = turned.chunk(2, dim=-1)
         turned = turned * cos + torch.cat([-second, first], dim=-1) * sin
         return torch.cat([turned, rest], dim=-1) if rest.size(-1) else turned
@@ -105,7 +110,7 @@ class Rotation:
 def frequencies(rotary: Rotary, length: int) -> tuple[Tensor, float]:
     """Angles by position (width / 2) for a text of this length, and the factor on their cosines."""
     exponents = torch.arange(0, rotary.width, 2).float() / rotary.width
-    inverse = 1 / rotary.theta**exponents
+    inverse: Tensor = 1 / rotary.theta**exponents
     settings, factor = rotary.settings, rotary.factor
     if rotary.kind == "linear":  # Chen et al. 2023, arXiv 2306.15595
         return inverse / factor, 1.0
@@ -250,8 +255,9 @@ def shared(rows: Tensor, of_group: Tensor) -> Tensor:
     groups, each = of_group.size(-3), rows.size(-3) // of_group.size(-3)
     if each == 1:
         return rows @ of_group
-    together = rows.unflatten(-3, (groups, each)).flatten(-3, -2)  # (..., g, h / g · rows, k)
-    return (together @ of_group).unflatten(-2, (each, -1)).flatten(-4, -3)
+    outer, n = rows.shape[:-3], rows.size(-2)
+    together = rows.reshape(*outer, groups, each * n, -1)  # (..., g, h / g · rows, k)
+    return (together @ of_group).reshape(*outer, groups * each, n, -1)
 
 
 def softmax(scores: Tensor, visible: Tensor) -> Tensor:
@@ -331,7 +337,7 @@ class LlamaBlock(CausalBlock):
     @property
     def output(self) -> tuple[Tensor, Tensor | None]:
         weight, bias = self.attn.w_o.weight.detach().float(), self.attn.w_o.bias
-        split = weight.t().unflatten(0, (self.config.n_head, -1))  # (h, d_v, d)
+        split = weight.t().view(self.config.n_head, -1, len(weight))  # (h, d_v, d)
         return split, None if bias is None else bias.detach().float()
 
 

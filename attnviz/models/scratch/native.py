@@ -28,12 +28,13 @@ from attnviz.models.engine import (
 from attnviz.models.folder.config import GPTConfig, check_computable, gpt2_config
 from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.folder.llama import LlamaConfig, llama_config
-from attnviz.models.frozen.last import LastRead, last_of
+from attnviz.models.frozen.last import LastRead
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.loaded import HeadRows, LoadedModel, RowReduction, SomeHeadRows
 from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
 from attnviz.models.scratch.decoder import CausalBlock, Decoder
 from attnviz.models.scratch.gpt import GPT, Undrawn, from_gpt2, to_gpt2
+from attnviz.models.scratch.last import read_last
 from attnviz.models.scratch.llama import Llama, from_transformers
 from attnviz.models.scratch.paths import paths_native, slopes_native
 from attnviz.models.scratch.runs import (
@@ -46,7 +47,7 @@ from attnviz.models.scratch.runs import (
 from attnviz.models.tokenizer import read_folder
 from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, ModelIdentity, Wanted
-from attnviz.records.heads import Head, by_layer, every_head
+from attnviz.records.heads import Head
 from attnviz.records.interventions import Interventions, RunConsumer, Site, SourceRun
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
 from attnviz.records.predict import LogitConsumer, LogitRows
@@ -233,16 +234,16 @@ class NativeModel(LoadedModel):
         return freeze_decoder(self.model, self._ids(ids))
 
     def last(self, ids: Sequence[int], rests: FindRests | None = None) -> LastRead:
-        if rests is not None:
-            rests.lengths, heads = self.value_norms(ids), every_head(self.identity.heads_per_layer)
-            self.run(ids, Wanted(by_layer(heads), rests.queries), rests)
-        return last_of(self.freeze(ids))
+        return read_last(self.model, self._ids(ids), rests)
 
     def record(
         self, ids: Sequence[int], heads: Sequence[Head], query: int, target: Sequence[int] = ()
     ) -> Sequence[RecordedHead]:
-        record = gpt_record if isinstance(self.model, GPT) else llama_record
-        return record(self.model, self._ids(ids)[0], heads, query)
+        read = self._ids(ids)[0]
+        if isinstance(self.model, Llama):
+            return llama_record(self.model, read, heads, query)
+        assert isinstance(self.model, GPT)
+        return gpt_record(self.model, read, heads, query)
 
 
 LAYER_POINTS = ("q", "k", "pattern", "z")

@@ -88,7 +88,7 @@ def llama_record(
     model: Llama, ids: Tensor, heads: Sequence[Head], query: int
 ) -> list[RecordedHead]:
     """Run a Llama-like model over ids (n), and record some heads of one layer."""
-    layer, config = heads[0].layer, model.config
+    layer = heads[0].layer
     block: LlamaBlock = model.block(layer)
     with torch.inference_mode(), kept(block, (*STREAMS, *_points("attn")), itemgetter(0)) as seen:
         last = model.ln_f(model.hidden(ids[None])[0, -1])  # (d)
@@ -303,7 +303,7 @@ def freeze_decoder(model: Decoder, ids: Tensor) -> FrozenRun:
         final = model.hidden(ids, rows=rows)[0]  # (n, d)
         embedded = model.embedded(ids)
     vocabulary = model.unembedding.detach().to(final.dtype)
-    norm = _norm(model.ln_f, final)
+    norm = norm_held(model.ln_f, final)
     return FrozenRun(
         embedded={kind: part.reshape(final.shape) for kind, part in embedded.items()},
         constant=torch.zeros_like(final),
@@ -334,13 +334,14 @@ def _layer(block: CausalBlock, path: str, seen: dict[str, Tensor]) -> DecoderLay
         seen=lambda rows: block.visible(rows.to(before.device), len(before)),
         cap=block.score_cap,
     )
-    behind = None if block.behind is None else _norm(block.behind, joined)
+    behind = None if block.behind is None else norm_held(block.behind, joined)
     normed = not isinstance(block.norm, nn.Identity)
-    return DecoderLayer(block, _norm(block.norm, before), attention, behind, normed)
+    return DecoderLayer(block, norm_held(block.norm, before), attention, behind, normed)
 
 
 @torch.no_grad()
-def _norm(module: nn.Module, x: Tensor) -> FrozenNorm:
+def norm_held(module: nn.Module, x: Tensor) -> FrozenNorm:
+    """A norm, held at what it does to x (n, d)."""
     frozen = frozen_norm(module, x, module(x))
     assert frozen is not None  # a norm is one
     return frozen
