@@ -10,7 +10,7 @@ from attnviz.draw.headlines import about, image_said, map_titles, next_said, res
 from attnviz.draw.labels import ascii_only, fenced
 from attnviz.draw.terminal.cells import SHADES, cell_style, cut, folded, shade_of, signed_style
 from attnviz.draw.titles import NEAR, facts, gate_sentences, left_out, written
-from attnviz.errors import readable
+from attnviz.errors import readable, series
 from attnviz.records.exhibit import Exhibit, Map, Orient
 
 FLAT = (
@@ -103,10 +103,7 @@ def _wanted(exhibit: Exhibit) -> str:
 
 
 def _listed(heads: Sequence[str]) -> str:
-    if len(heads) > MOST_NAMED:
-        return f"{len(heads):,} heads"
-    *others, last = heads
-    return f"{', '.join(others)} and {last}" if others else last
+    return f"{len(heads):,} heads" if len(heads) > MOST_NAMED else series(heads)
 
 
 def _every_key(exhibit: Exhibit) -> bool:
