@@ -26,7 +26,7 @@ from attnviz.records.tokens import Token
 CHOSEN: Mapping[ChoiceReason, str] = {
     "acts": "chosen automatically",
     "card": "chosen automatically, as the model's card names it",
-    "brings": "chosen by the next token",
+    "brings": "chosen for its effect on the next token",
     "moves": "chosen as it moves most to one token",
     "even": "chosen automatically, though no head moves much",
     "writes": "chosen automatically, as it attends most to what is written",
@@ -214,7 +214,7 @@ def share(weight: float) -> str:
 def next_said(exhibit: Exhibit) -> str:
     """`next: “ Mary” .92 (“ the” .02) · strongest link: to#2 → Mary +1.5 logits by L23H0; also …`.
 
-    Empty if no head was chosen by the next token.
+    Empty if no head was chosen for its effect on the next token.
     """
     capture, choice = exhibit.capture, exhibit.choice
     told = choice is not None and (choice.off_rests or choice.why == "even")
