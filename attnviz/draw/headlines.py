@@ -225,7 +225,7 @@ def next_said(exhibit: Exhibit) -> str:
     after = "".join(f" ({token} {share(chance)})" for token, chance in others)
     said = f"next: {first} {share(probability)}{after}"
     if brings.times < 1:
-        return f"{said} · no link brings it more than a token drawn at random"
+        return f"{said} · no link stands out from chance"
     keys, queries = distinct_labels(capture.key_tokens), distinct_labels(capture.query_tokens)
     key = next(i for i, token in enumerate(capture.key_tokens) if token.end > brings.start)
     (head, most), *more = brings.effects
