@@ -105,8 +105,7 @@ def _dropped(transform: KeysDropped) -> str:
     are = "is" if len(keys) + bool(transform.own) == 1 else "are"
     dropped = f"{transform.share:.0%} of the weight was on {on}, which {are} left out"
     dropped += " (rests only by their columns)" if transform.by_columns else ""
-    few = len(empty) <= 4
-    queries = series([*map(name_of, empty)]) if few else f"{len(empty)} queries"
+    queries = f"{len(empty)} queries" if len(empty) > 4 else series([*map(name_of, empty)])
     return f"{dropped}, {queries} attended to nothing else" if empty else dropped
 
 
