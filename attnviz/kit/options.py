@@ -660,12 +660,11 @@ def source_of(
 
 
 def _format(formats: tuple[str, ...], note: str = "") -> Any:
-    every = series(("txt (as in the terminal)", *formats[1:]), "or")
     return output_option(
         "--format",
         "-f",
         metavar="FORMAT",
-        help=f"{every}{note}.",
+        help=f"{series(('txt (as in the terminal)', *formats[1:]), 'or')}{note}.",
         show_default="txt",
         autocompletion=completion.formats(formats),
     )

@@ -197,11 +197,8 @@ def render(report: HeadReport, display: Display) -> Iterator[RenderableType]:
     yield from listing(columns, rows, width)
     yield Text()
     if roles != said:
-        beside = [
-            f"{h.head} {share(h.rests.mean)}"
-            for h, r in zip(report.heads, said, strict=True)
-            if ";" in r
-        ]
+        pairs = zip(report.heads, said, strict=True)
+        beside = [f"{head.head} {share(head.rests.mean)}" for head, role in pairs if ";" in role]
         more = f" and {len(beside) - MOST_TOLD} more" if len(beside) > MOST_TOLD else ""
         line = f"beside their roles, these rest: {', '.join(beside[:MOST_TOLD])}{more}"
         yield from folded(Text(line, "dim"), width)
