@@ -219,3 +219,10 @@ def test_two_sounds_are_not_called_the_same_text(place: Path, kind: str) -> None
     as_wav(place / "c.wav", syllables()[::-1])
     with pytest.raises(UsageError, match="sounds are not compared with each other"):
         attnviz.compare(str(place / "a.wav"), str(place / "c.wav"), model=model)
+
+
+def test_a_text_of_frames_is_written_in_seconds(run: Run, place: Path) -> None:
+    shown = run(*asked(place, "--view", "text")).out
+    assert "\n0.0–0.1s 0.1–0.2s 0.2–0.3s" in shown
+    assert "[padding]" in shown
+    assert "BOS" not in shown
