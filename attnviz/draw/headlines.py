@@ -6,6 +6,7 @@ A title is a claim. Before the `·` is what was computed from the shown links; "
 the model's card.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
@@ -159,10 +160,8 @@ def finding_title(finding: Finding, capture: Capture) -> str:
         itself = capture.one_sequence and link.query == link.key
         return f"{'itself' if itself else keys[link.key]} {share(link.weight)}"
 
-    by_query = groupby(finding.links, key=lambda link: link.query)
-    return "; ".join(
-        f"{queries[query]} → {', '.join(map(end, links))}" for query, links in by_query
-    )
+    rows = groupby(finding.links, key=lambda link: link.query)
+    return "; ".join(f"{queries[query]} → {', '.join(map(end, links))}" for query, links in rows)
 
 
 def _of_unknown_words(finding: Finding, capture: Capture) -> bool:
@@ -179,14 +178,15 @@ def _of_unknown_words(finding: Finding, capture: Capture) -> bool:
 
 
 def _names(tokens: Sequence[Token], words: Iterable[range], text: str, *, whole: bool) -> list[str]:
-    """The tokens' names; a piece of a word is named with its word, or as the `whole` word."""
-    names = [name_of(_cut(label)) for label in distinct_labels(tokens)]
+    """The tokens' names; a piece of a word as `“Co” of “Coal”`, unless two are, or as the word."""
+    labels = [name_of(_cut(label)) for label in distinct_labels(tokens)]
+    names = labels.copy()
     for pieces in (word for word in words if len(word) > 1):
-        word = text[tokens[pieces[0]].start : tokens[pieces[-1]].end].strip()
-        for i in pieces if word else ():
-            named = _cut(readable(word))
-            names[i] = named if whole else f"“{_cut(tokens[i].label)}” of “{named}”"
-    return names
+        word = _cut(readable(text[tokens[pieces[0]].start : tokens[pieces[-1]].end].strip()))
+        for i in (i for i in pieces if word and (whole or tokens[i].label != word)):
+            names[i] = word if whole else f"“{_cut(tokens[i].label)}” of “{word}”"
+    number = Counter(names)
+    return [n if whole or number[n] == 1 else labels[i] for i, n in enumerate(names)]
 
 
 def _tendency(tendency: Tendency, capture: Capture) -> str:
