@@ -26,6 +26,7 @@ from attnviz.errors import (
     ended,
     nearest,
     option,
+    series,
     spelled,
 )
 from attnviz.kit.completion import InstallCompletion, ShowCompletion, set_up, with_shell
@@ -296,7 +297,7 @@ def _usage(session: Session, error: typer.TyperException) -> str:
     elif "No such command" in wrong:
         wrong, _, meant = wrong.partition(". Did you mean ")
         hint = (
-            f"did you mean {' or '.join(meant.split(', '))}"
+            f"did you mean {series(meant.split(', '), 'or')}"
             if meant
             else f'attnviz show "a text" shows a text, or {hint}'
         )

@@ -111,12 +111,17 @@ def ended(sentence: str) -> str:
     return sentence if sentence.endswith("?") else f"{sentence}."
 
 
+def series(words: Sequence[str], last: str = "and") -> str:
+    """Words as a sentence lists them: `a, b and c`; `last` stands before the last of several."""
+    return f" {last} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
 def nearest(name: str, names: Iterable[str], alike: float = 0.61) -> str:
     """A hint of the names most similar to an unknown one; "" if none is similar enough."""
     ratios = {each: SequenceMatcher(a=each, b=name.lower()).ratio() for each in names}
     most = max(alike, *ratios.values(), 0.0)
     close = sorted(each for each in ratios if ratios[each] == most)
-    return f"did you mean {' or '.join(close)}?" if close and name not in ratios else ""
+    return f"did you mean {series(close, 'or')}?" if close and name not in ratios else ""
 
 
 class UsageError(AttnvizError):

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperArgument, TyperOption
 
-from attnviz.cli import COMMANDS, command
+from attnviz.cli import COMMANDS, app, command
 from attnviz.kit.help import description_of, signature_of
 
 INDEX = """# Commands
@@ -32,7 +32,8 @@ def command_pages() -> dict[str, str]:
 def _lines(name: str) -> Iterator[str]:
     """Usage, examples, and a heading for each option, under which a link finds it."""
     made: Any = command(name)
-    context = typer.Context(made, info_name=f"attnviz {name}")
+    # a command keeps the help option of its first context, and is made once for the whole process
+    context = typer.Context(made, info_name=f"attnviz {name}", **app.info.context_settings)
     usage = " ".join([context.command_path, *made.collect_usage_pieces(context)])
     yield f"# attnviz {name}\n\n{_escaped(made.help)}\n\n```text\n{usage}\n```\n"
     _, *examples = filter(None, made.epilog.split("\n\n"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from attnviz.errors import ExitStatus
+from attnviz.errors import ExitStatus, series
 from tests.conftest import Run
 
 USAGE, INPUT, MODEL, OUTPUT = (
@@ -102,3 +102,11 @@ def test_what_a_message_quotes_cannot_drive_the_terminal(run: Run) -> None:
     ended = run("show", "a", "--query", "\x1b[31m[red]")
     assert "\x1b" not in ended.err
     assert "[red]" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [([], ""), (["a"], "a"), (["a", "b"], "a or b"), (["a", "b", "c"], "a, b or c")],
+)
+def test_a_series_has_its_conjunction_only_before_the_last(words: list[str], sentence: str) -> None:
+    assert series(words, "or") == sentence

@@ -101,7 +101,7 @@ def test_without_a_card_the_head_is_picked_by_its_score_in_a_run_of_its_own(
     whole = run(*arguments)
     monkeypatch.setattr(preparing, "SMALL", 0)
     assert run(*arguments).out == whole.out
-    assert "(chosen by the next token" in " ".join(whole.out.split())
+    assert "(chosen for its effect on the next token" in " ".join(whole.out.split())
 
 
 def test_only_the_rows_asked_for_are_computed(builtin: LoadedModel) -> None:

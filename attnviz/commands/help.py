@@ -9,7 +9,7 @@ from rich.text import Text
 
 from attnviz.draw.glossary import Entry, find_term, nearest_names
 from attnviz.draw.terminal.cells import folded
-from attnviz.errors import UsageError, option
+from attnviz.errors import UsageError, option, series
 from attnviz.kit import completion
 from attnviz.kit.option import command, positional
 from attnviz.kit.session import Session
@@ -66,9 +66,7 @@ def command_line(
     found = find_term(name)
     if found is None:
         commands = () if term else session.root.command.list_commands(session.root)
-        *first, last = nearest_names(name, commands)
+        near = series(nearest_names(name, commands))
         nowhere = "no term" if term else "no command and no term"
-        raise UsageError(
-            f"there is {nowhere} {name!r}", f"the nearest are {', '.join(first)} and {last}"
-        )
+        raise UsageError(f"there is {nowhere} {name!r}", f"the nearest are {near}")
     session.show(render(found, session.display.width))

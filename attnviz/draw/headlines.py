@@ -6,6 +6,7 @@ A title is a claim. Before the `·` is what was computed from the shown links; "
 the model's card.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
@@ -26,7 +27,7 @@ from attnviz.records.tokens import Token
 CHOSEN: Mapping[ChoiceReason, str] = {
     "acts": "chosen automatically",
     "card": "chosen automatically, as the model's card names it",
-    "brings": "chosen by the next token",
+    "brings": "chosen for its effect on the next token",
     "moves": "chosen as it moves most to one token",
     "even": "chosen automatically, though no head moves much",
     "writes": "chosen automatically, as it attends most to what is written",
@@ -159,10 +160,8 @@ def finding_title(finding: Finding, capture: Capture) -> str:
         itself = capture.one_sequence and link.query == link.key
         return f"{'itself' if itself else keys[link.key]} {share(link.weight)}"
 
-    by_query = groupby(finding.links, key=lambda link: link.query)
-    return "; ".join(
-        f"{queries[query]} → {', '.join(map(end, links))}" for query, links in by_query
-    )
+    rows = groupby(finding.links, key=lambda link: link.query)
+    return "; ".join(f"{queries[query]} → {', '.join(map(end, links))}" for query, links in rows)
 
 
 def _of_unknown_words(finding: Finding, capture: Capture) -> bool:
@@ -179,14 +178,15 @@ def _of_unknown_words(finding: Finding, capture: Capture) -> bool:
 
 
 def _names(tokens: Sequence[Token], words: Iterable[range], text: str, *, whole: bool) -> list[str]:
-    """The tokens' names; a piece of a word is named with its word, or as the `whole` word."""
-    names = [name_of(_cut(label)) for label in distinct_labels(tokens)]
+    """The tokens' names; a piece of a word as `“Co” of “Coal”`, unless two are, or as the word."""
+    labels = [name_of(_cut(label)) for label in distinct_labels(tokens)]
+    names = labels.copy()
     for pieces in (word for word in words if len(word) > 1):
-        word = text[tokens[pieces[0]].start : tokens[pieces[-1]].end].strip()
-        for i in pieces if word else ():
-            named = _cut(readable(word))
-            names[i] = named if whole else f"“{_cut(tokens[i].label)}” of “{named}”"
-    return names
+        word = _cut(readable(text[tokens[pieces[0]].start : tokens[pieces[-1]].end].strip()))
+        for i in (i for i in pieces if word and (whole or tokens[i].label != word)):
+            names[i] = word if whole else f"“{_cut(tokens[i].label)}” of “{word}”"
+    number = Counter(names)
+    return [n if whole or number[n] == 1 else labels[i] for i, n in enumerate(names)]
 
 
 def _tendency(tendency: Tendency, capture: Capture) -> str:
@@ -214,7 +214,7 @@ def share(weight: float) -> str:
 def next_said(exhibit: Exhibit) -> str:
     """`next: “ Mary” .92 (“ the” .02) · strongest link: to#2 → Mary +1.5 logits by L23H0; also …`.
 
-    Empty if no head was chosen by the next token.
+    Empty if no head was chosen for its effect on the next token.
     """
     capture, choice = exhibit.capture, exhibit.choice
     told = choice is not None and (choice.off_rests or choice.why == "even")
@@ -225,7 +225,7 @@ def next_said(exhibit: Exhibit) -> str:
     after = "".join(f" ({token} {share(chance)})" for token, chance in others)
     said = f"next: {first} {share(probability)}{after}"
     if brings.times < 1:
-        return f"{said} · no link brings it more than a token drawn at random"
+        return f"{said} · no link stands out from chance"
     keys, queries = distinct_labels(capture.key_tokens), distinct_labels(capture.query_tokens)
     key = next(i for i, token in enumerate(capture.key_tokens) if token.end > brings.start)
     (head, most), *more = brings.effects

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from attnviz.draw.labels import distinct_labels
-from attnviz.errors import option, readable
+from attnviz.draw.labels import distinct_labels, name_of
+from attnviz.errors import option, readable, series
 from attnviz.records.capture import Capture, FloatArray, ModelIdentity
 from attnviz.records.exhibit import Exhibit, Map
 from attnviz.records.metrics import Estimate
@@ -100,12 +100,12 @@ def transform_title(transform: Transform, *, causal: bool = False) -> str:
 
 def _dropped(transform: KeysDropped) -> str:
     keys, empty = transform.keys, transform.empty
-    named = keys if len(keys) <= 4 else (f"{len(keys)} keys",)
-    on = " and ".join((*named, *(["each head's rests"] if transform.own else [])))
+    named = map(name_of, keys) if len(keys) <= 4 else (f"{len(keys)} keys",)
+    on = series([*named, *(["each head's rests"] if transform.own else [])])
     are = "is" if len(keys) + bool(transform.own) == 1 else "are"
     dropped = f"{transform.share:.0%} of the weight was on {on}, which {are} left out"
     dropped += " (rests only by their columns)" if transform.by_columns else ""
-    queries = f"{len(empty)} queries" if len(empty) > 4 else " and ".join(empty)
+    queries = f"{len(empty)} queries" if len(empty) > 4 else series([*map(name_of, empty)])
     return f"{dropped}, {queries} attended to nothing else" if empty else dropped
 
 
@@ -119,7 +119,7 @@ def left_out(exhibit: Exhibit) -> str:
     reasons += [NEAR[distance] for distance in exhibit.skip]
     if any(len(each.dropped) > len(exhibit.dropped) for each in exhibit.maps):
         reasons.append("a rest of the head")
-    return " or ".join(reasons)
+    return series(reasons, "or")
 
 
 CLOSED = 0.05
@@ -182,7 +182,7 @@ def facts(capture: Capture) -> str:
     labels = [token.label for token in (*begin, *special)]
     around = _own_tokens([*dict.fromkeys(labels)]) if alone else [*dict.fromkeys(labels)]
     none = "" if alone or timed else " without BOS"
-    beside = f" with {' and '.join(around)}" if around and not timed else none
+    beside = f" with {series(around)}" if around and not timed else none
     parts = [model, size if capture.kind == "answer" else size + beside]
     if capture.images:
         from attnviz.draw.overlay import image_facts

@@ -14,7 +14,7 @@ from rich.console import RenderableType
 
 from attnviz.console import Display, plain_text
 from attnviz.draw.picture.paper import Page, draw_for, page_notes
-from attnviz.errors import UsageError, option
+from attnviz.errors import UsageError, option, series
 from attnviz.inputs.given import place_of
 from attnviz.kit.option import OUTPUT
 from attnviz.kit.options import MODEL, Canvas, OutputOptions
@@ -68,10 +68,8 @@ def destination_of(session: Session, options: OutputOptions) -> Destination:
     name = _wanted(session, options, output)
     form = choose_format(output, name, session.environment.stdout.isatty())
     if form.name not in options.formats:
-        *first, last = options.formats
-        raise UsageError(
-            f"this command does not write {form.name}", f"use {', '.join(first)} or {last}"
-        )
+        hint = f"use {series(options.formats, 'or')}"
+        raise UsageError(f"this command does not write {form.name}", hint)
     if isinstance(options, Canvas) and not form.picture:
         hint = f"leave it out, or add {option('output', 'FILE.png')}"
         session.refuse(Canvas, wrong="is for pictures", hint=hint)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from attnviz.console import ColorMode
-from attnviz.errors import IdleOption, UsageError, option
+from attnviz.errors import IdleOption, UsageError, option, series
 from attnviz.kit import completion
 from attnviz.kit.option import (
     OUTPUT,
@@ -660,12 +660,11 @@ def source_of(
 
 
 def _format(formats: tuple[str, ...], note: str = "") -> Any:
-    *first, last = ("txt (as in the terminal)", *formats[1:])
     return output_option(
         "--format",
         "-f",
         metavar="FORMAT",
-        help=f"{', '.join(first)} or {last}{note}.",
+        help=f"{series(('txt (as in the terminal)', *formats[1:]), 'or')}{note}.",
         show_default="txt",
         autocompletion=completion.formats(formats),
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 
-from attnviz.errors import IdleOption, InputError, ModelError, UsageError, option, readable
+from attnviz.errors import IdleOption, InputError, ModelError, UsageError, option, readable, series
 from attnviz.inputs.given import MEDIA, check_no_medium, found, medium_of, read_given
 from attnviz.inputs.text import check_encodable, check_not_blank
 from attnviz.models.catalog import Source
@@ -660,7 +660,7 @@ class Budget:
             (option("output", "FILE.png"), len(heads) * PICTURE_BYTES),
         )
         fitting = [what for what, size in smaller if self._working + size <= self._room]
-        self.check(kept, f"try {' or '.join(fitting)}" if fitting else "shorten the text")
+        self.check(kept, f"try {series(fitting, 'or')}" if fitting else "shorten the text")
 
     def check(self, kept: int, instead: str) -> None:
         """Check, before a run, that there is room for these bytes and its working memory."""

@@ -81,6 +81,13 @@ def test_a_link_to_itself_and_a_piece_of_a_word_are_said_to_be_so() -> None:
     assert "dust → “Co” of “Coal” .60, itself .30" in about(replace(shown, finding=finding))
 
 
+def test_a_piece_of_a_word_that_has_a_namesake_is_said_as_the_rows_below_say_it() -> None:
+    capture = make_capture(["4", "4", " ", "4", " dust"])
+    finding = Finding((FoundLink(4, 0, 0.6), FoundLink(4, 1, 0.2), FoundLink(4, 3, 0.1)))
+    shown = replace(make_exhibit(capture), caption="", choice=Choice((Head(0, 0),), "moves"))
+    assert 'dust → "4#1" .60, "4#2" .20, "4#3" .10' in about(replace(shown, finding=finding))
+
+
 def test_a_picked_head_whose_rows_do_not_show_its_behaviour_is_not_said_to_be_known_for_it() -> (
     None
 ):

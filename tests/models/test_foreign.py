@@ -65,7 +65,7 @@ def t5(folder: Path) -> str:
             },
             "funnel has several attentions in one layer",
         ),
-        ("FNetModel", "FNetConfig", {}, "attnviz finds no attention in fnet"),
+        ("FNetModel", "FNetConfig", {}, "attnviz cannot find attention in fnet: it has none"),
     ],
     ids=lambda value: value if isinstance(value, str) and value.endswith("Model") else "",
 )

@@ -219,3 +219,21 @@ def test_two_sounds_are_not_called_the_same_text(place: Path, kind: str) -> None
     as_wav(place / "c.wav", syllables()[::-1])
     with pytest.raises(UsageError, match="sounds are not compared with each other"):
         attnviz.compare(str(place / "a.wav"), str(place / "c.wav"), model=model)
+
+
+def test_a_text_of_frames_is_written_in_seconds(run: Run, place: Path) -> None:
+    shown = run(*asked(place, "--view", "text")).out
+    assert "\n0.0–0.1s 0.1–0.2s 0.2–0.3s" in shown
+    assert "[padding]" in shown
+    assert "BOS" not in shown
+
+
+def test_the_row_of_padding_is_the_mean_over_all_its_frames_in_every_view(
+    run: Run, place: Path
+) -> None:
+    sound, model = str(place / "a.wav"), str(place / "whisper")
+    encoder = ("show", sound, "-m", model, "--kind", "encoder", "--head", "L1H0")
+    (text,) = re.findall(r"\[padding\] \(\^\) attends to (.*)", run(*encoder, "--view", "text").out)
+    (row,) = re.findall(r"\[padding\] → (.*)", run(*encoder).out)
+    first, weight = text.split(",")[0].rsplit(" ", 1)
+    assert row.split()[:2] == [first, weight]

@@ -34,7 +34,7 @@ from attnviz.draw.page.maps import map_page, map_rows
 from attnviz.draw.terminal.cells import Column, TableColumns, words
 from attnviz.draw.titles import amount, probability, with_error
 from attnviz.draw.view import Pane, ResultView, Table
-from attnviz.errors import readable
+from attnviz.errors import readable, series
 from attnviz.records.rows import at
 
 
@@ -48,7 +48,7 @@ def _replaced(report: AblationReport) -> str:
     """The replacement of a part, or the fate of a link."""
     cut = report.cut
     if cut is not None:
-        where = " and ".join(_cut(names, segments=bool(cut.segments)) for names in cut.names)
+        where = series([_cut(names, segments=bool(cut.segments)) for names in cut.names])
         links = "link" if cut.number < 2 else f"{cut.number} links"
         rescaled = ", the softmax taken again over the rest of its row" if cut.renormalise else ""
         if rescaled and any(query == EVERY or is_segment(query) for query, _ in cut.names):

@@ -53,7 +53,7 @@ from attnviz.draw.terminal import heatmap as terminal_heatmap
 from attnviz.draw.terminal.cells import Column, cell_style, fitting, folded, listing, titled_listing
 from attnviz.draw.terminal.grid import head_grid
 from attnviz.draw.titles import amount, caption, facts, transform_titles
-from attnviz.errors import readable
+from attnviz.errors import readable, series
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, HeadMap, whole_map
 from attnviz.records.transforms import Difference
@@ -124,8 +124,7 @@ def _labels(comparison: TextComparison) -> list[str]:
 
 def _words(comparison: TextComparison) -> str:
     """The word whose rows are compared; all of them where the texts have several in its place."""
-    *others, last = (f"“{fenced(label)}”" for label in dict.fromkeys(_labels(comparison)))
-    return f"{', '.join(others)} and {last}" if others else last
+    return series([f"“{fenced(label)}”" for label in dict.fromkeys(_labels(comparison))])
 
 
 PAIRED = {"best": "the most similar head", "same": "the head of the same name"}

@@ -13,7 +13,7 @@ from attnviz.draw.picture.frame import sheet, write_heading
 from attnviz.draw.picture.paint import PictureOptions
 from attnviz.draw.terminal.cells import GAP, Column, cut, folded, listing, table, words
 from attnviz.draw.titles import amount, beginning
-from attnviz.errors import readable
+from attnviz.errors import readable, series
 from attnviz.records.grounding import DRAWS, Check, Curve, Statement
 from attnviz.records.reasoning import MATTERS, Chain
 from attnviz.records.tokens import TEMPLATE
@@ -268,7 +268,7 @@ def _listed(check: Check) -> str:
         return f"only without {all_of(check)}"
     if len(names) > NAMED:
         names = [*names[: NAMED - 1], f"{len(names) - NAMED + 1} others"]
-    return "without " + " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    return f"without {series(names)}"
 
 
 def _on_methods(check: Check) -> Iterator[str]:

@@ -23,7 +23,7 @@ from attnviz.draw.terminal import table as terminal_table
 from attnviz.draw.terminal import text as terminal_text
 from attnviz.draw.terminal.cells import GAP, Column, cut, folded, listing, widest
 from attnviz.draw.titles import about_gates, amount, beginning, elided, prompt_size, size_of_answer
-from attnviz.errors import readable
+from attnviz.errors import readable, series
 from attnviz.records.apply import with_wholes
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.exhibit import Exhibit, HeadMap, Look, PictureLook, Sides
@@ -265,7 +265,7 @@ def _quotes(shares: AnswerShares, display: Display) -> Iterator[Text]:
     answer, tokens = shares.answer, shares.answer.capture.key_tokens
     for column in (each for each in answer.columns if each.part == "sink"):
         own = [name_of(tokens[key].label) for key in column.keys.tolist()]
-        named = " and ".join([*own, *(["a learned sink"] if answer.capture.sinks else [])])
+        named = series([*own, *(["a learned sink"] if answer.capture.sinks else [])])
         told = f"sink  {named}, the first token: it takes the attention that no other key is given"
         found = answer.may[answer.rests.any(axis=0)].tolist()
         if names := dict.fromkeys(name_of(tokens[key].label) for key in found):

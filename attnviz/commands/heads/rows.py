@@ -170,7 +170,8 @@ def of_report(report: HeadReport) -> Result[HeadReport]:
 def render(report: HeadReport, display: Display) -> Iterator[RenderableType]:
     """Render the table, and what there is to say about it."""
     width = display.width
-    yield from folded(Text(heads_title(report), style="dim"), width)
+    for line in _above(report, display.speller):
+        yield from folded(Text(line, style="dim"), width)
     yield Text()
     measured = [
         score
@@ -196,17 +197,22 @@ def render(report: HeadReport, display: Display) -> Iterator[RenderableType]:
     yield from listing(columns, rows, width)
     yield Text()
     if roles != said:
-        beside = [
-            f"{h.head} {share(h.rests.mean)}"
-            for h, r in zip(report.heads, said, strict=True)
-            if ";" in r
-        ]
+        pairs = zip(report.heads, said, strict=True)
+        beside = [f"{head.head} {share(head.rests.mean)}" for head, role in pairs if ";" in role]
         more = f" and {len(beside) - MOST_TOLD} more" if len(beside) > MOST_TOLD else ""
         line = f"beside their roles, these rest: {', '.join(beside[:MOST_TOLD])}{more}"
         yield from folded(Text(line, "dim"), width)
     remarks = _remarks if with_roles else _meanings
     for line in remarks(report, measured, display.speller):
         yield from folded(Text(line, style="dim"), width)
+
+
+def _above(report: HeadReport, speller: Speller) -> Iterator[str]:
+    """The title, and what a text of few tokens leaves out: an empty role is read as a finding."""
+    yield heads_title(report)
+    if report.untold:
+        more = "a longer probe" if report.probe else f"a longer text or {speller('probe', None)}"
+        yield f"{untold(report)}; {more} has them"
 
 
 def _number(score: Score, head: Estimate) -> str:
@@ -234,9 +240,6 @@ def _remarks(report: HeadReport, scores: Sequence[Score], speller: Speller) -> I
         rests = any(METRICS[role.metric].telling for role in roles)
         off = "; measured on the weight off its rests" if rests else ""
         yield f"Role = first threshold met: {', '.join(passed)}{off}"
-    if report.untold:
-        more = "a longer probe" if report.probe else f"a longer text or {speller('probe', None)}"
-        yield f"{untold(report)}; {more} has them"
     yield from _known_for(report)
     yield from _on_probe(report)
     if "first" in measured:

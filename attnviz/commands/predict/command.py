@@ -132,7 +132,7 @@ def command_line(
 ) -> None:
     """Show the most likely next tokens, with their probabilities.
 
-    Below them, the strongest links of the last position in each layer show what it attends to.
+    Below them are the strongest links of the last position, in up to eight layers.
     """
     to, load = destination_of(session, output), partial(model_of, session, model, run)
     refusal = "a saved capture holds no predictions"

@@ -34,6 +34,7 @@ from attnviz.records.predict import (
 )
 
 BAR = 24  # cells at most
+MOST_LAYERS = 8  # with links of the last position: those of the strongest ones
 
 
 def render(prediction: Prediction, display: Display, top: int) -> Iterator[RenderableType]:
@@ -78,7 +79,7 @@ def render(prediction: Prediction, display: Display, top: int) -> Iterator[Rende
             captured.inset_name(token.image) if token.inset else label
             for label, token in zip(labels, captured.query_tokens, strict=True)
         ]
-        yield from _evidence(prediction.evidence, names, display)
+        yield from _evidence(prediction.evidence, prediction.last.position, names, display)
 
 
 def render_mean(mean: PredictionMean, display: Display, top: int = 10) -> Iterator[Text]:
@@ -160,9 +161,8 @@ def _lens(every: Sequence[NextTokens], display: Display) -> Iterator[Text]:
     for next_tokens in every:
         name = "whole model" if next_tokens.layer is None else f"L{next_tokens.layer}"
         line = Text(pad(name, len("whole model")) + "  ")
-        items = (
-            (each.quoted, probability(each.probability)) for each in next_tokens.candidates[:5]
-        )
+        first = next_tokens.candidates[:5]
+        items = ((each.quoted, probability(each.probability)) for each in first)
         yield fitting(line, items, display.width // 3, display, gap="  ")
 
 
@@ -180,10 +180,14 @@ def _attribution(
 
 
 def _evidence(
-    evidence: Sequence[LastLink], labels: Sequence[str], display: Display
+    evidence: Sequence[LastLink], position: int, labels: Sequence[str], display: Display
 ) -> Iterator[Text]:
-    for layer, links in groupby(evidence, key=lambda link: link.head.layer):
-        items = (
-            (name_of(labels[link.key]), f"{link.weight:.2f} (H{link.head.head})") for link in links
-        )
-        yield fitting(Text(f"L{layer}  "), items, display.width // 3, display)
+    layers = [[*links] for _, links in groupby(evidence, key=lambda link: link.head.layer)]
+    strongest = sorted(layers, key=lambda links: links[0].weight, reverse=True)[:MOST_LAYERS]
+    for links in sorted(strongest, key=lambda links: links[0].head):
+        items = ((name_of(labels[x.key]), f"{x.weight:.2f} (H{x.head.head})") for x in links)
+        yield fitting(Text(f"L{links[0].head.layer}  "), items, display.width // 3, display)
+    if more := len(layers) - len(strongest):
+        every = f"attnviz show --head all --query {position} has all"
+        line = f"{amount(more, 'more layer')} with weaker links; {every}"
+        yield from folded(Text(line, "dim"), display.width)

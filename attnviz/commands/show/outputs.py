@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from attnviz.console import Display
-from attnviz.errors import IdleOption, option
+from attnviz.errors import IdleOption, option, series
 from attnviz.kit.options import NEAR, by_new_names
 from attnviz.kit.prepare import HeadOptions
 from attnviz.kit.values import token_names, which_heads
@@ -344,7 +344,7 @@ def choose_output(request: OutputRequest, *, signed: str = "") -> Output:
         if not named:
             raise IdleOption(
                 f"{option('view', view)} cannot be a picture",
-                f"use {' or '.join(option('view', row.view) for row in rows)}",
+                f"use {series([option('view', row.view) for row in rows], 'or')}",
             )
         row = named[0]
     these = MEASURED[measured] if measured else signed

@@ -204,12 +204,12 @@ def _relative(prepared: Prepared, captured: Capture, show: Show) -> Capture:
 def _rows(prepared: Prepared, show: Show) -> tuple[int, ...] | None:
     """The query rows that have to be recorded; None for all.
 
-    Merged tokens have other positions, a layer's rollout takes every row of the one before, and
-    rests are found from all rows.
+    Merged tokens have other positions, a row of merged frames is their mean, a layer's rollout
+    takes every row of the one before, and rests are found from all rows.
     """
-    some = show.needs.one_query or show.filters.queries
-    asked = show.transforms
-    if not some or asked.merge or asked.rollout or asked.mean_patches or asked.drop_sink:
+    some, asked = show.needs.one_query or show.filters.queries, show.transforms
+    frames = "frames" in asked.units and prepared.empty.one_sequence
+    if not some or frames or asked.merge or asked.rollout or asked.mean_patches or asked.drop_sink:
         return None
     tokens = prepared.empty.query_tokens
     rows = queries_of(tokens, show.filters, one_query=show.needs.one_query)

@@ -10,7 +10,7 @@ from attnviz.draw.headlines import about, image_said, map_titles, next_said, res
 from attnviz.draw.labels import ascii_only, fenced
 from attnviz.draw.terminal.cells import SHADES, cell_style, cut, folded, shade_of, signed_style
 from attnviz.draw.titles import NEAR, facts, gate_sentences, left_out, written
-from attnviz.errors import readable
+from attnviz.errors import readable, series
 from attnviz.records.exhibit import Exhibit, Map, Orient
 
 FLAT = (
@@ -81,7 +81,8 @@ def closing(
     if missing and not rows:
         sentence = f"there is no link{_wanted(exhibit)}"
     elif missing:
-        among = f", among them all of {_listed(heads)}," if heads else ""
+        named = f"{len(heads):,} heads" if len(heads) > MOST_NAMED else series(heads)
+        among = f", among them all of {named}," if heads else ""
         verb = "has" if missing == 1 else "have"
         sentence = f"{missing:,} row{'' if missing == 1 else 's'}{among} {verb} no link"
         sentence += _wanted(exhibit)
@@ -100,13 +101,6 @@ def _wanted(exhibit: Exhibit) -> str:
     keys = "" if _every_key(exhibit) else " to the keys asked for"
     near = " or ".join(NEAR[distance] for distance in exhibit.skip)
     return least + keys + (f" but {near}" if near else "")
-
-
-def _listed(heads: Sequence[str]) -> str:
-    if len(heads) > MOST_NAMED:
-        return f"{len(heads):,} heads"
-    *others, last = heads
-    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _every_key(exhibit: Exhibit) -> bool:

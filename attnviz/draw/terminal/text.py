@@ -23,7 +23,7 @@ from attnviz.draw.terminal.cells import cell_style, cut, fenced_line, folded, pa
 from attnviz.draw.titles import left_out
 from attnviz.errors import UsageError, option, readable
 from attnviz.records.exhibit import Exhibit, Map, links_of
-from attnviz.records.tokens import SPECIAL_LABEL, Token
+from attnviz.records.tokens import Token
 
 # A text in pieces, one for each token, that together are the whole of it.
 
@@ -63,7 +63,7 @@ def pieces_of(exhibit: Exhibit, head_map: Map) -> list[TextPiece]:
     for (start, stop, tokens), after in zip(stretches, following, strict=True):
         inset = tokens[0].inset
         if tokens[0].special and not inset:
-            piece = TextPiece(SPECIAL_LABEL, spaces=1)
+            piece = TextPiece(tokens[0].label, spaces=1)
         else:
             before = text[end:start]
             pieces += _cut_off(before) if first else [piece_of(before)]

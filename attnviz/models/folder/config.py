@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from attnviz.errors import ModelError, UsageError, option, readable
+from attnviz.errors import ModelError, UsageError, option, readable, series
 from attnviz.models.folder.files import CONFIG, cut, plain_config, read_config, read_object, reason
 from attnviz.models.folder.llama import LlamaConfig, UnknownSettingError, llama_config
 from attnviz.records.capture import Kind, ShownKind
@@ -251,7 +251,7 @@ def check_computable(config: FolderConfig, folder: Path) -> None:
     for name, values in COMPUTED.items():
         value = config.raw.get(name, values[0])
         if value not in values:
-            wanted = " or ".join(map(repr, values))
+            wanted = series([*map(repr, values)], "or")
             raise _wrong(folder, name, value, f"{wanted} for the from-scratch model")
 
 

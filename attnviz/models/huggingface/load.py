@@ -291,8 +291,8 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
         forward(model.base_model, **inputs)
     if not any(heads):
         raise ModelError(
-            f"attnviz finds no attention in {model.config.model_type} that it could show: it has "
-            "none, or computes it in a way of its own",
+            f"attnviz cannot find attention in {model.config.model_type}: it has none, or computes "
+            "it in a way that attnviz does not know",
             SHOWN_SO if mamba2_modules(model) else "use another model",
         )
     without = {layer for layer, n in enumerate(heads) if not n}

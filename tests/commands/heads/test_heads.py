@@ -72,7 +72,9 @@ def test_a_saved_capture_scores_as_its_text_does(run: Run, tmp_path: Path) -> No
 def test_a_text_of_few_tokens_names_no_role_and_says_so(run: Run) -> None:
     shown = run("heads", TEXT, "--width", "200").out
     few = "previous token (8 of 11), self (9 of 18), sink (9 of 26), broad (8 of 11)"
-    assert f"these roles need more rows: {few}; a longer text or --probe has them" in shown
+    above, table = shown.split("\nhead ")
+    assert f"these roles need more rows: {few}; a longer text or --probe has them" in above
+    assert "these roles" not in table
     assert {row["role"] for row in rows(run("heads", TEXT, "-f", "jsonl").out).values()} == {None}
     assert "\nfirst > 0.3: " in shown
     long = f"{TEXT} . {TEXT} . {TEXT}"

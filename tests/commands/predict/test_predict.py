@@ -1,15 +1,21 @@
 """`attnviz predict`: what comes next, and what the last position attends to."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
 import attnviz
+from attnviz.commands.predict.terminal import MOST_LAYERS, render
+from attnviz.console import Display
 from attnviz.errors import ExitStatus
 from attnviz.models.scratch.native import NativeModel
+from attnviz.records.heads import Head
+from attnviz.records.predict import LastLink
 from tests.conftest import Run
+from tests.factories import printed
 from tests.reading import rows_in
 
 TEXT = "a fluffy blue creature roamed the verdant forest . the creature was"
@@ -70,6 +76,23 @@ def test_a_single_token_has_candidates_and_no_evidence(run: Run) -> None:
     ended = run("predict", "the", "--no-bos", "--each")
     assert ended.status is ExitStatus.OK
     assert "attends to" not in ended.out
+
+
+def test_of_many_layers_those_with_the_strongest_links_are_listed_in_order() -> None:
+    prediction = attnviz.predict(TEXT).record
+    assert prediction.last.position == 12
+    weights = {layer: (0.5 + layer / 100 if layer % 2 else 0.2) for layer in range(20)}
+    links = [LastLink(Head(layer, 0), 1, weight) for layer, weight in weights.items()]
+    many = replace(prediction, evidence=links)
+    shown = [line for part in render(many, Display(80), 3) for line in printed(part, Display(80))]
+    *_, last = shown
+    listed = [int(line.split()[0][1:]) for line in shown[-1 - MOST_LAYERS : -1]]
+    assert listed == [5, 7, 9, 11, 13, 15, 17, 19]
+    assert last == "12 more layers with weaker links; attnviz show --head all --query 12 has all"
+    few = [
+        line for part in render(prediction, Display(80), 3) for line in printed(part, Display(80))
+    ]
+    assert "more layer" not in "\n".join(few)
 
 
 def test_the_parts_of_a_logit_add_up_to_it(run: Run) -> None:

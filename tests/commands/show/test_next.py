@@ -50,7 +50,7 @@ def test_the_head_that_brings_what_comes_next_is_shown_and_its_link_told(
     assert "strongest link: k#2 → 9 +" in out
     assert "by L1H0" in out
     assert "L1H0: “k” of “Zk” → “9” of “Zk9” 1.00" in out
-    assert "(chosen by the next token; --head all shows every head)" in out
+    assert "(chosen for its effect on the next token; --head all shows every head)" in out
 
 
 def test_the_same_head_is_chosen_where_patterns_are_too_large_to_keep(
@@ -86,7 +86,7 @@ def test_where_no_link_stands_out_that_is_said(gpt2_folder: Path) -> None:
     assert brings is not None
     low = replace(record.capture, brings=replace(brings, times=0.5))
     exhibit = replace(record, capture=low, choice=Choice(record.capture.heads, "moves"))
-    assert next_said(exhibit).endswith("no link brings it more than a token drawn at random")
+    assert next_said(exhibit).endswith("no link stands out from chance")
     assert bringing_choice(low, low.heads) is None
 
 

@@ -34,7 +34,7 @@ def test_the_first_line_says_which_head_and_why_and_the_model(run: Run, model: s
     assert coming.startswith("next: ")
     assert "9 tokens without BOS" in first
     assert " → " in first  # what is so of these weights
-    assert "(chosen by the next token; --head all shows every head)" in first
+    assert "(chosen for its effect on the next token; --head all shows every head)" in first
     assert model in first
 
 

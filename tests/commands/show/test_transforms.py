@@ -56,6 +56,12 @@ def test_without_the_sink_the_rest_sums_to_1_and_its_share_is_said(
     assert "attended to nothing else" in shown
 
 
+def test_dropped_keys_are_listed_as_english_does_and_a_sign_in_quotes(run: Run) -> None:
+    drop = [word for key in ("fluffy", ",", "blue") for word in ("--drop-key", key)]
+    shown = on_one_line(run("show", "a fluffy, blue creature", "--head", "L2H0", *drop).out)
+    assert 'of the weight was on fluffy, "," and blue, which are left out' in shown
+
+
 def test_the_rollout_has_one_map_the_last_layers_or_those_asked_for(run: Run) -> None:
     rows = rows_in(run("show", TEXT, "--rollout", "-f", "jsonl").out)
     assert {(link["layer"], link["head"]) for link in rows} == {(LAYERS - 1, "rollout")}

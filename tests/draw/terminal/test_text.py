@@ -252,3 +252,15 @@ def test_in_the_decoder_the_text_is_what_was_written_and_no_key_is_the_query() -
     pieces = pieces_of(replace(exhibit, capture=capture), exhibit.maps[0])
     assert [piece.written for piece in pieces] == ["BOS", "un", "chat", "…"]  # the last: not read
     assert not any(piece.query for piece in pieces)
+
+
+def test_a_special_token_is_written_as_its_label() -> None:
+    tokens = (
+        Token(0, 1, "", 0, 0, special=True, name="[CLS]"),
+        Token(1, 2, "cat", 0, 3),
+        Token(2, 3, "", 3, 3, special=True, name="[SEP]"),
+    )
+    exhibit = seen_by(1, ["x"] * 3, [0.25, 0.25, 0.5])
+    capture = replace(exhibit.capture, text="cat", query_tokens=tokens, key_tokens=tokens)
+    pieces = pieces_of(replace(exhibit, capture=capture), exhibit.maps[0])
+    assert [piece.written for piece in pieces] == ["[CLS]", "cat", "[SEP]"]
