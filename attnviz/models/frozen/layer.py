@@ -191,6 +191,14 @@ def frozen_norm(module: nn.Module, x: Tensor, y: Tensor) -> FrozenNorm | None:
     return None
 
 
+@torch.no_grad()
+def norm_held(module: nn.Module, x: Tensor) -> FrozenNorm:
+    """A norm, held at what it does to x (n, d)."""
+    frozen = frozen_norm(module, x, module(x))
+    assert frozen is not None  # a norm is one
+    return frozen
+
+
 @dataclass(frozen=True)
 class FrozenOutput:
     """The last norm, held at what it was, and the output layer: weight (V, d), bias (V).

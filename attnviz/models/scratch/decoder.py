@@ -10,8 +10,8 @@ once, on the hook points and the functions that are named here (`native.py`, `ru
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,8 @@ from attnviz.models.attention import HookPoint
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.folder.llama import LlamaConfig
 from attnviz.models.frozen.run import Embedded
+
+Projection: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
 class CausalBlock(nn.Module, ABC):
@@ -56,6 +58,10 @@ class CausalBlock(nn.Module, ABC):
     @abstractmethod
     def projected(self, normed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, h, n, d_k), keys and values (B, g, n, d_k) of `normed` (B, n, d)."""
+
+    def held(self, normed: Tensor) -> Projection:
+        """`projected`, with norms of queries and keys held at what they do to `normed` (n, d)."""
+        return self.projected
 
     @abstractmethod
     def weights(self, q: Tensor, k: Tensor, queries: Tensor) -> Tensor:

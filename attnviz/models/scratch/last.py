@@ -9,9 +9,8 @@ from attnviz.errors import ModelError
 from attnviz.models.attention import Hook, attached
 from attnviz.models.engine import Handover, numbers, rows_at_a_time
 from attnviz.models.frozen.last import LastLayer, LastRead, value_lengths
-from attnviz.models.frozen.layer import FrozenOutput
+from attnviz.models.frozen.layer import FrozenOutput, norm_held
 from attnviz.models.scratch.decoder import CausalBlock, Decoder
-from attnviz.models.scratch.runs import norm_held
 from attnviz.records.capture import Wanted
 from attnviz.records.rests import FindRests
 
@@ -79,9 +78,7 @@ def read_last(model: Decoder, ids: Tensor, rests: FindRests | None) -> LastRead:
     with attached(model, hooks):
         rows = rows_at_a_time(ids.size(1), model.config.n_head)
         final = model.hidden(ids, rows=rows)[0, -1:]  # (1, d)
-    parts = {
-        kind: part.expand(1, ids.size(1), -1)[0, -1] for kind, part in model.embedded(ids).items()
-    }
+    parts = {kind: part[..., -1, :].view(-1) for kind, part in model.embedded(ids).items()}
     weight = model.unembedding.detach().to(final.dtype)
     output = FrozenOutput(norm_held(model.ln_f, final), weight, factor=model.logit_factor)
     return LastRead(

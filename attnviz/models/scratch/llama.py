@@ -13,7 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
@@ -21,8 +21,9 @@ from torch.nn.functional import gelu, linear, pad, silu
 
 from attnviz.models.attention import HookPoint, merge_heads, rows_of_mask, split_heads
 from attnviz.models.folder.llama import Activation, LlamaConfig, Norm, Rotary
+from attnviz.models.frozen.layer import norm_held
 from attnviz.models.frozen.run import Embedded
-from attnviz.models.scratch.decoder import CausalBlock, Decoder
+from attnviz.models.scratch.decoder import CausalBlock, Decoder, Projection
 
 ACTIVATIONS: Mapping[Activation, Callable[[Tensor], Tensor]] = {
     "silu": silu,
@@ -124,16 +125,16 @@ def frequencies(rotary: Rotary, length: int) -> tuple[Tensor, float]:
         own = torch.tensor(settings[name], dtype=torch.float32)
         given = settings.get("attention_factor")
         return inverse / own, math.sqrt(1 + growth) if given is None else float(given)
-    if rotary.kind == "llama3":
-        return _by_wavelength(rotary, inverse), 1.0
-    return _yarn(rotary, inverse) if rotary.kind == "yarn" else (inverse, 1.0)
+    if rotary.kind == "yarn":
+        return _yarn(rotary, inverse)
+    return (_by_wavelength(rotary, inverse) if rotary.kind == "llama3" else inverse), 1.0
 
 
 def _by_wavelength(rotary: Rotary, inverse: Tensor) -> Tensor:
     """Llama 3.1: long waves are stretched, short ones not, and those between in part."""
     low, high = (rotary.settings[f"{end}_freq_factor"] for end in ("low", "high"))
     turns = rotary.trained * inverse / (2 * math.pi)  # of a wave in the texts of the training
-    share = ((turns - low) / (high - low)).clamp(0, 1)
+    share: Tensor = ((turns - low) / (high - low)).clamp(0, 1)
     return (1 - share) * inverse / rotary.factor + share * inverse
 
 
@@ -165,6 +166,9 @@ def _yarn(rotary: Rotary, inverse: Tensor) -> tuple[Tensor, float]:
     return inverse, float(given)
 
 
+QKNorms: TypeAlias = tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]
+
+
 class GroupedAttention(nn.Module):
     """h heads of queries, of which h / g share a head of keys and values.
 
@@ -189,18 +193,21 @@ class GroupedAttention(nn.Module):
         self.scores, self.pattern, self.z = HookPoint(), HookPoint(), HookPoint()
 
     def projected(
-        self, x: Tensor, positions: Tensor | None = None
+        self, x: Tensor, positions: Tensor | None = None, norms: QKNorms | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries (B, h, n, d_k), keys and values (B, g, n, d_k) of normed vectors (B, n, d)."""
-        config = self.config
+        """Queries (B, h, n, d_k), keys and values (B, g, n, d_k) of normed vectors (B, n, d).
+
+        `norms`: of queries and keys, where they are not the model's own.
+        """
+        config, (norm_q, norm_k) = self.config, norms or (self.norm_q, self.norm_k)
         if positions is None:
             positions = torch.arange(x.size(1), device=x.device)
         q, k = self.w_q(x), self.w_k(x)
         if config.qk_norm == "whole":
-            q, k = self.norm_q(q), self.norm_k(k)
+            q, k = norm_q(q), norm_k(k)
         q, k = split_heads(q, config.n_head), split_heads(k, config.n_group)
         if config.qk_norm == "head":
-            q, k = self.norm_q(q), self.norm_k(k)
+            q, k = norm_q(q), norm_k(k)
         if self.rotation is not None:
             q, k = self.rotation(q, positions), self.rotation(k, positions)
         return q, k, split_heads(self.w_v(x), config.n_group)
@@ -301,6 +308,16 @@ class LlamaBlock(CausalBlock):
 
     def projected(self, normed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return self.attn.projected(normed)
+
+    def held(self, normed: Tensor) -> Projection:
+        attn, kind = self.attn, self.config.qk_norm
+        if not kind:
+            return self.projected
+        q, k = attn.w_q(normed), attn.w_k(normed)
+        if kind == "head":
+            q, k = split_heads(q, self.config.n_head), split_heads(k, self.config.n_group)
+        norms = norm_held(attn.norm_q, q), norm_held(attn.norm_k, k)
+        return partial(attn.projected, norms=norms)
 
     def weights(self, q: Tensor, k: Tensor, queries: Tensor) -> Tensor:
         visible = self.visible(queries.to(k.device), k.size(-2))

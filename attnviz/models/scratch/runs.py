@@ -35,11 +35,11 @@ from attnviz.models.frozen.layer import (
     FrozenLayer,
     FrozenNorm,
     FrozenOutput,
-    frozen_norm,
+    norm_held,
 )
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.placement import BATCH_TOKENS
-from attnviz.models.scratch.decoder import CausalBlock, Decoder
+from attnviz.models.scratch.decoder import CausalBlock, Decoder, Projection
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.llama import Linear, Llama, LlamaBlock
 from attnviz.models.scratch.seq2seq import Seq2Seq
@@ -282,6 +282,7 @@ class DecoderLayer(FrozenLayer):
 
     block: CausalBlock
     norm: FrozenNorm
+    held: Projection
     attention: FrozenAttention
     behind: FrozenNorm | None
     normed: bool = True
@@ -291,7 +292,7 @@ class DecoderLayer(FrozenLayer):
         return x + self.block.factor * added
 
     def asks(self, x: Tensor, *, free: bool = False) -> tuple[Tensor, Tensor, Tensor]:
-        return self.block.projected(self.block.norm(x) if free else self.norm(x))
+        return self.block.projected(self.block.norm(x)) if free else self.held(self.norm(x))
 
 
 def freeze_decoder(model: Decoder, ids: Tensor) -> FrozenRun:
@@ -336,15 +337,10 @@ def _layer(block: CausalBlock, path: str, seen: dict[str, Tensor]) -> DecoderLay
     )
     behind = None if block.behind is None else norm_held(block.behind, joined)
     normed = not isinstance(block.norm, nn.Identity)
-    return DecoderLayer(block, norm_held(block.norm, before), attention, behind, normed)
-
-
-@torch.no_grad()
-def norm_held(module: nn.Module, x: Tensor) -> FrozenNorm:
-    """A norm, held at what it does to x (n, d)."""
-    frozen = frozen_norm(module, x, module(x))
-    assert frozen is not None  # a norm is one
-    return frozen
+    with torch.no_grad():
+        held = block.held(block.norm(before))
+    norm = norm_held(block.norm, before)
+    return DecoderLayer(block, norm, held, attention, behind, normed)
 
 
 SITE_POINTS: Mapping[SiteKind, str] = {
