@@ -10,11 +10,13 @@ once, on the hook points and the functions that are named here (`native.py`, `ru
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from attnviz.models.attention import HookPoint
 from attnviz.models.folder.config import GPTConfig
@@ -209,3 +211,19 @@ class Decoder(nn.Module, ABC):
     def read_out(self, stream: Tensor) -> Tensor:
         """The logits (..., V) of a stream (..., d) behind the last layer."""
         return self.logits(self.ln_f(stream))
+
+
+@contextmanager
+def without_memory() -> Iterator[None]:
+    """Build modules whose weights are replaced at once: they take neither memory nor time."""
+    with torch.device("meta"), _Undrawn():
+        yield
+
+
+class _Undrawn(TorchFunctionMode):
+    """Draws no random numbers, which on the meta device would import PyTorch's compiler."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is nn.init.normal_:
+            return kwargs["tensor"]
+        return func(*args, **(kwargs or {}))

@@ -10,11 +10,9 @@ shape comments:
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode
 
 from attnviz.models.attention import (
     Affine,
@@ -26,7 +24,7 @@ from attnviz.models.attention import (
 )
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.frozen.run import Embedded
-from attnviz.models.scratch.decoder import CausalBlock, Decoder
+from attnviz.models.scratch.decoder import CausalBlock, Decoder, without_memory
 
 
 class MLP(nn.Module):
@@ -91,15 +89,6 @@ class Block(CausalBlock):
         return weight.view(self.attn.n_head, -1, weight.size(1)), bias
 
 
-class Undrawn(TorchFunctionMode):
-    """Draws no random numbers, which on the meta device would import PyTorch's compiler."""
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is nn.init.normal_:
-            return kwargs["tensor"]
-        return func(*args, **(kwargs or {}))
-
-
 class GPT(Decoder):
     """Token ids in, next-token logits out; the output is tied to the token embedding."""
 
@@ -132,7 +121,7 @@ class GPT(Decoder):
 
     def dense(self) -> "GPT":
         """W_Q, W_K and W_V lie apart, as parts of one matrix are read slowly."""
-        with torch.device("meta"), Undrawn():
+        with without_memory():
             model = GPT(self.config)
         state = {name: tensor.contiguous() for name, tensor in self.state_dict().items()}
         model.load_state_dict(state, assign=True)

@@ -23,7 +23,7 @@ from attnviz.models.attention import HookPoint, merge_heads, rows_of_mask, split
 from attnviz.models.folder.llama import Activation, LlamaConfig, Norm, Rotary
 from attnviz.models.frozen.layer import norm_held
 from attnviz.models.frozen.run import Embedded
-from attnviz.models.scratch.decoder import CausalBlock, Decoder, Projection
+from attnviz.models.scratch.decoder import CausalBlock, Decoder, Projection, without_memory
 
 ACTIVATIONS: Mapping[Activation, Callable[[Tensor], Tensor]] = {
     "silu": silu,
@@ -87,8 +87,8 @@ class Rotation:
         self.settings = settings
         self._last: tuple[Any, tuple[Tensor, Tensor]] | None = None
 
-    def __call__(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Turned vectors (B, h, n, d_k), for positions (n)."""
+    def __call__(self, x: Tensor, positions: Tensor | None) -> Tensor:
+        """Turned vectors (B, h, n, d_k), for positions (n); None counts from 0."""
         cos, sin = self._tables(x, positions)
         width = self.settings.width
         turned, rest = x[..., :width], x[..., width:]
@@ -96,12 +96,13 @@ class Rotation:
         turned = turned * cos + torch.cat([-second, first], dim=-1) * sin
         return torch.cat([turned, rest], dim=-1) if rest.size(-1) else turned
 
-    def _tables(self, x: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+    def _tables(self, x: Tensor, positions: Tensor | None) -> tuple[Tensor, Tensor]:
         """Cosines and sines (n, width); those of the last positions are kept for all layers."""
-        key = (positions.tolist(), x.dtype, x.device)
+        at = range(x.size(-2)) if positions is None else positions.tolist()
+        key = at, x.dtype, x.device
         if self._last is None or self._last[0] != key:
-            inverse, factor = frequencies(self.settings, int(positions[-1]) + 1)
-            angles = positions.float()[:, None] * inverse.to(positions.device)  # (n, width / 2)
+            inverse, factor = frequencies(self.settings, at[-1] + 1)
+            angles = torch.tensor(at).float()[:, None] * inverse  # (n, width / 2)
             angles = torch.cat([angles, angles], dim=-1)
             tables = (factor * angles.cos()).to(x), (factor * angles.sin()).to(x)
             self._last = key, tables
@@ -200,8 +201,6 @@ class GroupedAttention(nn.Module):
         `norms`: of queries and keys, where they are not the model's own.
         """
         config, (norm_q, norm_k) = self.config, norms or (self.norm_q, self.norm_k)
-        if positions is None:
-            positions = torch.arange(x.size(1), device=x.device)
         q, k = self.w_q(x), self.w_k(x)
         if config.qk_norm == "whole":
             q, k = norm_q(q), norm_k(k)
@@ -221,21 +220,20 @@ class GroupedAttention(nn.Module):
         n, before = x.size(1), k.size(2) - x.size(1)
         at_once, parts = rows or n, list[Tensor]()
         for first in range(0, n, at_once):
-            last = min(first + at_once, n)
-            queries = torch.arange(before + first, before + last, device=x.device)
-            own = rows_of_mask(mask, slice(first, last))
-            parts.append(self._rows(q[:, :, first:last], k, v, queries, own))
+            rows_here = slice(first, min(first + at_once, n))
+            queries = range(before + first, before + rows_here.stop)
+            own = rows_of_mask(mask, rows_here)
+            parts.append(self._rows(q[:, :, rows_here], k, v, queries, own))
         z: Tensor = self.z(torch.cat(parts, dim=2) if len(parts) > 1 else parts[0])
         return z
 
-    def _rows(
-        self, q: Tensor, k: Tensor, v: Tensor, queries: Tensor, mask: Tensor | None
-    ) -> Tensor:
+    def _rows(self, q: Tensor, k: Tensor, v: Tensor, queries: range, mask: Tensor | None) -> Tensor:
         """The results of some queries; no key is computed that none of them sees."""
-        stop, first = int(queries[-1]) + 1, 0
+        stop, first = queries.stop, 0
         if self.window is not None and not self.scores._forward_hooks:
-            first = max(0, int(queries[0]) + 1 - self.window)
-        visible = self.visible(queries, stop)[:, first:]
+            first = max(0, queries.start + 1 - self.window)
+        at = torch.arange(queries.start, stop, device=q.device)
+        visible = self.visible(at, stop)[:, first:]
         if mask is not None:
             visible = visible & mask[..., first:stop]
         scores = self.scores(self.compared(q, k[:, :, first:stop]))
@@ -392,7 +390,7 @@ class Llama(Decoder):
     def dense(self) -> "Llama":
         if self.wte.weight.dtype == self.dtype:
             return self
-        with torch.device("meta"):
+        with without_memory():
             model = Llama(self.config, self.dtype)
         state = {name: each.to(self.dtype) for name, each in self.state_dict().items()}
         model.load_state_dict(state, assign=True)

@@ -32,8 +32,8 @@ from attnviz.models.frozen.last import LastRead
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.loaded import HeadRows, LoadedModel, RowReduction, SomeHeadRows
 from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
-from attnviz.models.scratch.decoder import CausalBlock, Decoder
-from attnviz.models.scratch.gpt import GPT, Undrawn, from_gpt2, to_gpt2
+from attnviz.models.scratch.decoder import CausalBlock, Decoder, without_memory
+from attnviz.models.scratch.gpt import GPT, from_gpt2, to_gpt2
 from attnviz.models.scratch.last import read_last
 from attnviz.models.scratch.llama import Llama, from_transformers
 from attnviz.models.scratch.paths import paths_native, slopes_native
@@ -356,14 +356,23 @@ def load_native(
     return NativeModel(identity=identity, card=card, tokenizer=tokenizer, model=model, ends=ends)
 
 
+MAPPED = (torch.float32, torch.bfloat16, torch.float16)
+"""Precisions whose numbers float32 has, too."""
+
+
 def load_llama(folder: Path, config: LlamaConfig, dtype: torch.dtype) -> Llama:
-    """Load a folder's Llama-like model; its weights stay those of the file, mapped."""
-    with torch.device("meta"):
+    """Load a folder's Llama-like model, computed in `dtype`.
+
+    For float32 the weights stay those of the file, mapped, in their own precision.
+    """
+    with without_memory():
         model = Llama(config, dtype)
     check_parameters(sum(p.numel() for p in model.parameters()), folder)
     shapes = {name: tuple(each.shape) for name, each in model.state_dict().items()}
     state = from_transformers(config, shapes, read_weights(folder))
-    fill(model, state, folder, dtype=None)
+    exact = dtype == torch.float32
+    own = {n: w if exact and w.dtype in MAPPED else w.to(dtype) for n, w in state.items()}
+    fill(model, own, folder, dtype=None)
     return model
 
 
@@ -376,7 +385,7 @@ def load_checkpoint(folder: Path) -> GPT:
     config = gpt2_config(folder)
     check_computable(config, folder)
     check_parameters(config.sizes.parameters, folder)
-    with torch.device("meta"), Undrawn():  # no memory for weights that are replaced at once
+    with without_memory():
         model = GPT(config.sizes)
     fill(model, from_gpt2(read_weights(folder)), folder)
     return model
