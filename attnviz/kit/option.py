@@ -8,6 +8,7 @@ whose fields are options.
 
 import functools
 import inspect
+import logging
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
@@ -418,6 +419,9 @@ def _set(name: str) -> Callable[[typer.Context, bool], bool]:
     def tell(context: typer.Context, value: bool) -> bool:
         if isinstance(context.obj, Session):
             setattr(context.obj, name, value)
+        if name == "debug" and value:  # what is not worth a note
+            logging.basicConfig(format="%(message)s")
+            logging.getLogger("attnviz").setLevel(logging.DEBUG)
         return value
 
     return tell

@@ -384,7 +384,12 @@ def _rotary(kind: str, s: Mapping[str, Any], own: Mapping[str, Any], d_head: int
         for each in ("low_freq_factor", "high_freq_factor"):
             _number(own, each)
     part = kind in ("phi3", "stablelm")  # whose code turns a part of a head
-    if width < 2 or width % 2 or width > d_head or not (part or width == d_head):
+    if (
+        width < (4 if name == "dynamic" else 2)
+        or width % 2
+        or width > d_head
+        or not (part or width == d_head)
+    ):
         raise UnknownSettingError(f"{width} of {d_head} numbers of a head are turned")
     theta = _number(own, "rope_theta")
     _count({"trained": trained}, "trained")

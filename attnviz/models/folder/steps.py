@@ -20,6 +20,11 @@ REGISTERED = {
     **dict.fromkeys(("granite", "mistral", "olmo2", "phi3", "stablelm"), "TokenizersBackend"),
 }
 """Models whose class does not depend on the one that their files name."""
+UNNAMED = {
+    **dict.fromkeys(("gemma", "gemma2", "gemma3_text"), "GemmaTokenizer"),
+    "qwen3": "Qwen2Tokenizer",
+}
+"""The class of a model whose files name none, where it is not that of a saved tokenizer."""
 SPACE = "\u2581"
 REPLACED: Json = {"type": "Replace", "pattern": {"String": SPACE}, "content": " "}
 PIECES: list[Json] = [REPLACED, {"type": "ByteFallback"}, {"type": "Fuse"}]
@@ -68,12 +73,13 @@ def with_its_steps(folder: Path, raw: Mapping[str, Any]) -> Json | None:
     """The content of a tokenizer.json as transformers would use it; None if that is not known."""
     settings, config = tokenizer_settings(folder), read_object(folder / CONFIG)
     model = raw["model"]
-    name = settings.get("tokenizer_class")
+    kind = str(config.get("model_type"))
+    named = settings.get("tokenizer_class") or config.get("tokenizer_class")
+    name = named or UNNAMED.get(kind, AS_SAVED[0])
     known = isinstance(name, str) and isinstance(model, dict) and not settings.get("auto_map")
     if not known or not _same_tokens(settings, raw):
         return None
-    kind = config.get("model_type")
-    name = REGISTERED.get(str(kind), str(name).removesuffix("Fast"))
+    name = REGISTERED.get(kind, str(name).removesuffix("Fast"))
     in_bytes = "'ByteLevel'" in repr(raw.get("pre_tokenizer"))
     if name == "LlamaTokenizer" and in_bytes:
         name = AS_SAVED[0]
