@@ -88,7 +88,8 @@ class Interventions:
 
     `whole`: the log-probabilities of all tokens that followed are wanted, too. `source`: the run
     that edits take vectors from. `rows`: the positions after which all logits are wanted.
-    `given`: vectors that edits put in, (n, width), or (1, width) for all positions.
+    `given`: vectors that edits put in, the same in every run: (n, width), or (1, width) for all
+    positions.
     """
 
     each: Sequence[Intervention]

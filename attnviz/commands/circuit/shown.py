@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from textwrap import fill
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attnviz.commands.circuit.record import CircuitReport, CircuitSearch, CircuitTask
@@ -17,7 +16,7 @@ from attnviz.draw.effects import (
 )
 from attnviz.draw.labels import LAYERS, fenced
 from attnviz.draw.picture.canvas import Drawn, place
-from attnviz.draw.picture.frame import GREY, SMALL_LETTERS, sheet, write_heading, write_line
+from attnviz.draw.picture.frame import sheet, write_below, write_heading
 from attnviz.draw.terminal.cells import words
 from attnviz.draw.titles import amount, amounts, with_error
 from attnviz.draw.view import ResultView, Table
@@ -203,8 +202,7 @@ def _sheet(
     with sheet([title, about, *below], dpi=dpi, cmap=cmap) as (figure, fonts):
         yield figure, colormaps[cmap](0.35)
         write_heading(figure, height + 0.2, wide, title, about, fonts)
-        lines = "\n".join(fill(fonts.spell(each), int(wide * SMALL_LETTERS)) for each in below)
-        write_line(figure, -0.55, lines, size=7.5, va="top", color=GREY)
+        write_below(figure, -0.55, wide, below, fonts)
 
 
 def _draw_bars(axes: "Axes", report: CircuitReport, color: Rgba) -> None:

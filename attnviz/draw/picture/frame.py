@@ -281,6 +281,15 @@ def write_heading(
     write_line(figure, above, fill(fonts.spell(title), int(line * LETTERS)))
 
 
+def write_below(
+    figure: "Figure", top: float, width: float, sentences: Iterable[str], fonts: Lettering
+) -> None:
+    """Write sentences in small letters down from `top` inches, each on lines of its own."""
+    most = int(max(LEAST_LINE, width) * SMALL_LETTERS)
+    lines = "\n".join(fill(fonts.spell(each), most) for each in sentences)
+    write_line(figure, top, lines, size=7.5, va="top", color=GREY)
+
+
 def write_line(
     figure: "Figure",
     bottom: float,

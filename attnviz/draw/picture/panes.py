@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from math import ceil, cos, isnan, pi, sin
-from textwrap import fill
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -12,15 +11,7 @@ from numpy.typing import NDArray
 
 from attnviz.draw.labels import DIVERGING, fenced, is_light, name_of
 from attnviz.draw.picture.canvas import Drawn, Lettering, place
-from attnviz.draw.picture.frame import (
-    BOX,
-    GREY,
-    LEAST_LINE,
-    SMALL_LETTERS,
-    sheet,
-    write_heading,
-    write_line,
-)
+from attnviz.draw.picture.frame import BOX, sheet, write_below, write_heading
 from attnviz.draw.picture.paint import EMPTY, draw_bar
 from attnviz.draw.view import Pane, ResultView
 from attnviz.records.capture import FloatArray
@@ -101,9 +92,7 @@ def draw_panes(
             bottom = more(figure, fonts, bottom - GAP_DOWN)
         line = min(ACROSS, len(panes)) * (width + GAP_ACROSS)
         write_heading(figure, height + 0.4, line, title, about, fonts)
-        small = int(max(LEAST_LINE, line) * SMALL_LETTERS)
-        lines = "\n".join(fill(fonts.spell(each), small) for each in below)
-        write_line(figure, bottom - 0.35, lines, size=7.5, va="top", color=GREY)
+        write_below(figure, bottom - 0.35, line, below, fonts)
     return Drawn(figure, fonts.notes)
 
 
