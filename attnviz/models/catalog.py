@@ -31,7 +31,11 @@ from attnviz.models.folder.files import (
     read_config,
     weight_files,
 )
-from attnviz.models.folder.llama import UnknownSettingError, llama_config
+from attnviz.models.folder.llama import (
+    UnknownSettingError,
+    check_language_model,
+    llama_config,
+)
 from attnviz.models.folder.params import (
     GPT_SIZES,
     ParameterCount,
@@ -118,7 +122,9 @@ def _runs_natively(folder: Path, source: Source) -> bool:
     """Whether a model from scratch runs this folder."""
     try:
         if read_config(folder).get("model_type") != "gpt2":
-            if llama_config(folder) is not None:
+            own = llama_config(folder)
+            if own is not None:
+                check_language_model(folder, own)
                 return True
             raise UsageError(
                 f"the models from scratch are a GPT-2 and the Llama family, but {source.name} is "

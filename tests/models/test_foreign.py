@@ -297,7 +297,7 @@ def test_a_failure_of_transformers_own_is_named_as_such(
         raise RuntimeError("no such kernel\nand more")
 
     monkeypatch.setattr("transformers.models.llama.modeling_llama.LlamaMLP.forward", fails)
-    ended = run("show", TEXT, "--model", folder)
+    ended = run("show", TEXT, "--model", folder, "--engine", "transformers")
     assert ended.status is ExitStatus.MODEL
     version = transformers.__version__
     assert f"transformers {version} itself cannot run this llama" in ended.err

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from attnviz.models.folder.files import cut, read_config
+from attnviz.models.folder.files import cut, plain_config, read_config, weight_shapes
 
 RotaryKind: TypeAlias = Literal["default", "linear", "dynamic", "yarn", "longrope", "llama3"]
 Norm: TypeAlias = Literal["rms", "rms before weight", "rms plus one", "layer"]
@@ -173,7 +173,8 @@ OWN: Mapping[str, Mapping[str, Any]] = {
 }
 """What each type has beside, or other than, `SHARED`."""
 NO_MATTER = frozenset(
-    "architectures attention_dropout attention_probs_dropout_prob auto_map cache_implementation "
+    "architectures attention_dropout attention_probs_dropout_prob attn_implementation auto_map "
+    "cache_implementation "
     "chunk_size_feed_forward dtype embd_pdrop hidden_dropout id2label initializer_range label2id "
     "model_type output_attentions output_hidden_states pad_token_id problem_type resid_pdrop "
     "return_dict torch_dtype transformers_version unk_token_id use_cache".split()
@@ -196,8 +197,30 @@ def llama_config(folder: Path) -> LlamaConfig | None:
         ModelError: config.json cannot be read.
     """
     raw = read_config(folder)
-    kind = raw.get("model_type")
-    return _config(kind, raw) if isinstance(kind, str) and kind in OWN else None
+    kind, (_, function) = raw.get("model_type"), plain_config(raw)
+    if not isinstance(kind, str) or kind not in OWN:
+        return None
+    if function not in ("", "eager", "sdpa"):
+        raise UnknownSettingError(f"the attention function is {cut(repr(function))}")
+    try:
+        return _config(kind, raw)
+    except (ArithmeticError, AttributeError, TypeError, ValueError) as error:
+        raise UnknownSettingError(f"a setting has a wrong type ({cut(error)})") from None
+
+
+def check_language_model(folder: Path, config: LlamaConfig) -> None:
+    """See that a folder holds the weights of a language model, and no other model's.
+
+    Raises:
+        UnknownSettingError: transformers has to run it.
+    """
+    named = read_config(folder).get("architectures")
+    first = named[0] if isinstance(named, list) and named else None
+    held = weight_shapes(folder)
+    whole = config.tied or "lm_head.weight" in held
+    other = isinstance(first, str) and not first.endswith("ForCausalLM")
+    if other or not whole or "model.embed_tokens.weight" not in held:
+        raise UnknownSettingError("its weights are not those of a language model")
 
 
 def _config(kind: str, raw: Mapping[str, Any]) -> LlamaConfig:
@@ -263,7 +286,7 @@ def _norm(kind: str) -> Norm:
 
 def _activation(kind: str, s: Mapping[str, Any]) -> Activation:
     name = s["hidden_activation"] if "hidden_activation" in s else s["hidden_act"]
-    if name not in ACTIVATIONS:
+    if not isinstance(name, str) or name not in ACTIVATIONS:
         raise UnknownSettingError(f"the activation is {cut(repr(name))}")
     # a remnant of the first files of Gemma, which means the approximation
     return "gelu_tanh" if kind == "gemma" and name == "gelu" else ACTIVATIONS[name]

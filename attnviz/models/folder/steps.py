@@ -87,6 +87,9 @@ def with_its_steps(folder: Path, raw: Mapping[str, Any]) -> Json | None:
     if name not in AS_SAVED:
         if name not in MODELS or model.get("type") != "BPE":
             return None
+        unknown = MODELS[name]["unk_token"]
+        if unknown is not None and unknown not in model["vocab"]:
+            return None
         flags = {"dropout": None, "ignore_merges": False, **MODELS[name]}
         built = {**_steps(name, settings), "model": {**model, **flags}}
     elif kind == "mistral" and len(model.get("vocab") or ()) > 100_000:

@@ -352,6 +352,7 @@ def load_native(
         dtype=str(placement.torch_dtype()).removeprefix("torch."),
         revision=revision,
         fingerprint=fingerprint(published),
+        differs=tokenizer.differs,
     )
     return NativeModel(identity=identity, card=card, tokenizer=tokenizer, model=model, ends=ends)
 

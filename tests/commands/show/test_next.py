@@ -60,8 +60,8 @@ def test_the_same_head_is_chosen_where_patterns_are_too_large_to_keep(
     monkeypatch.setattr(prepare, "SMALL", 0)
     model: Any = attnviz.load_model(folder)
     kind, runs = type(model._loaded), list[Any]()
-    measure = kind.value_norms
-    monkeypatch.setattr(kind, "value_norms", lambda *given: runs.append(1) or measure(*given))
+    read = kind.last
+    monkeypatch.setattr(kind, "last", lambda *given: runs.append(1) or read(*given))
     long = attnviz.show(COPIED, folder).record
     assert len(runs) == 1
     assert long.choice == whole.choice

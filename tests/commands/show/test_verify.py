@@ -71,7 +71,8 @@ def test_a_capture_that_is_not_exact_ends_with_1_and_shows_nothing(
     monkeypatch.setattr(AttentionCall, "is_plain", lambda _: False)
     monkeypatch.setattr(AttentionCall, "_additive", lambda *_: None)
     monkeypatch.setattr("attnviz.records.capture._looks_ahead", lambda _: False)
-    ended = run("show", "a fluffy creature", "--model", str(llama), "--verify")
+    model = "--model", str(llama), "--engine", "transformers"
+    ended = run("show", "a fluffy creature", *model, "--verify")
     assert ended.status is ExitStatus.BUG
     assert ended.out == ""
     assert "largest difference" in ended.err

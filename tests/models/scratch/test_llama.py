@@ -148,7 +148,8 @@ def test_rows_and_logits_are_those_of_eager_attention(
         for got, expected in zip(patterns, told.attentions, strict=True):
             torch.testing.assert_close(got, expected, atol=1e-5, rtol=0)
             sharpest = max(sharpest, float(expected[..., 1:, :].max()) if n > 1 else 0.0)
-        torch.testing.assert_close(logits, told.logits, atol=1e-5, rtol=1e-5)
+        largest = float(told.logits.abs().max())
+        torch.testing.assert_close(logits, told.logits, atol=1e-5 * largest, rtol=0)
     assert sharpest > 0.5  # uniform rows would be the same under any rotation
 
 
@@ -321,8 +322,9 @@ def test_what_commands_compute_is_what_they_compute_on_transformers(
             run(command, text, "-m", str(tmp_path), "--engine", engine, "-f", "json", *options)
             for engine in ("native", "transformers")
         )
+        assert (own.status, theirs.status) == (0, 0), (line, own.err, theirs.err)
         numbers = [list(_numbers(json.loads(each.out))) for each in (own, theirs)]
-        assert len(numbers[0]) > 10, line
+        assert len(numbers[0]) > 5, line
         np.testing.assert_allclose(*numbers, atol=2e-4, rtol=2e-4, err_msg=line)
 
 
