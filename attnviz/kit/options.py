@@ -543,8 +543,8 @@ class ModelRun:
         Engine,
         model_option(
             "--engine",
-            help="The code that runs a GPT-2: from scratch (native), or transformers, which runs "
-            "all other models. auto: native where possible.",
+            help="The code that runs a GPT-2 or a Llama-like model: from scratch (native), or "
+            "transformers, which runs all models. auto: native where possible.",
         ),
     ] = "auto"
     device: Annotated[

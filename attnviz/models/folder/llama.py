@@ -230,18 +230,17 @@ def _config(kind: str, raw: Mapping[str, Any]) -> LlamaConfig:
     if unknown:
         raise UnknownSettingError(f"{cut(repr(unknown[0]))} is no setting of {kind}")
     s = {**known, **raw}
-    gemma = kind.startswith("gemma")
     for name in ("use_bidirectional_attention", "qk_layernorm", "use_parallel_residual"):
         if s.get(name):
             raise UnknownSettingError(f"{name} is {cut(repr(s[name]))}")
-    names = ("num_hidden_layers", "num_attention_heads", "hidden_size", "intermediate_size")
-    n_layer, n_head, width, d_mlp = (_count(s, name) for name in names)
-    group = s["num_key_value_heads"]
-    n_group = n_head if group is None else _count(s, "num_key_value_heads")
+    n_layer, n_head, width = (
+        _count(s, name) for name in ("num_hidden_layers", "num_attention_heads", "hidden_size")
+    )
+    n_group = n_head if s["num_key_value_heads"] is None else _count(s, "num_key_value_heads")
     d_head = width // n_head if s.get("head_dim") is None else _count(s, "head_dim")
     if n_head % n_group or d_head % 2 or (kind != "gemma" and width % n_head):
         raise UnknownSettingError(f"{n_head} heads do not share {width} numbers evenly")
-    layers = _layer_types(kind, s, n_layer)
+    sliding = _layer_types(kind, s, n_layer)
     return LlamaConfig(
         architecture=kind,
         vocab_size=_count(s, "vocab_size"),
@@ -251,29 +250,39 @@ def _config(kind: str, raw: Mapping[str, Any]) -> LlamaConfig:
         n_head=n_head,
         n_group=n_group,
         d_head=d_head,
-        d_mlp=d_mlp,
-        norm=_norm(kind),
-        epsilon=_number(s, "layer_norm_eps" if kind == "stablelm" else "rms_norm_eps"),
-        activation=_activation(kind, s),
-        windows=tuple(_window(s) if sliding else None for sliding in layers),
-        rotary=_rotaries(kind, s, layers, d_head),
+        d_mlp=_count(s, "intermediate_size"),
+        windows=tuple(_count(s, "sliding_window") if each else None for each in sliding),
+        rotary=_rotaries(kind, s, sliding, d_head),
         scaling=_scaling(kind, s, d_head),
-        tied=_flag(s, "tie_word_embeddings"),
-        before=kind != "olmo2",
-        behind=kind in ("olmo2", "gemma2", "gemma3_text"),
-        qk_norm={"qwen3": "head", "gemma3_text": "head", "olmo2": "whole"}.get(kind, ""),  # type: ignore[arg-type]
-        qkv_bias=kind == "qwen2" or any(_flag(s, n) for n in ("attention_bias", "use_qkv_bias")),
-        output_bias=_flag(s, "attention_bias"),
-        mlp_bias=_flag(s, "mlp_bias"),
-        fused=kind == "phi3",
-        score_cap=_optional(s, "attn_logit_softcapping"),
-        logit_cap=_optional(s, "final_logit_softcapping"),
-        embedding=width**0.5 if gemma else _number(s, "embedding_multiplier", 1.0),
-        residual=_number(s, "residual_multiplier", 1.0),
-        logits=1 / _number(s, "logits_scaling", 1.0),
-        bos_id=_id(s["bos_token_id"], s["vocab_size"]),
-        ends=_ends(s),
+        **_kinds(kind, s, width),
     )
+
+
+def _kinds(kind: str, s: Mapping[str, Any], width: int) -> dict[str, Any]:
+    """What distinguishes the members of the family, beside their sizes."""
+    norms = {"qwen3": "head", "gemma3_text": "head", "olmo2": "whole"}
+    return {
+        "norm": _norm(kind),
+        "epsilon": _number(s, "layer_norm_eps" if kind == "stablelm" else "rms_norm_eps"),
+        "activation": _activation(kind, s),
+        "tied": _flag(s, "tie_word_embeddings"),
+        "before": kind != "olmo2",
+        "behind": kind in ("olmo2", "gemma2", "gemma3_text"),
+        "qk_norm": norms.get(kind, ""),
+        "qkv_bias": kind == "qwen2" or _flag(s, "attention_bias") or _flag(s, "use_qkv_bias"),
+        "output_bias": _flag(s, "attention_bias"),
+        "mlp_bias": _flag(s, "mlp_bias"),
+        "fused": kind == "phi3",
+        "score_cap": _optional(s, "attn_logit_softcapping"),
+        "logit_cap": _optional(s, "final_logit_softcapping"),
+        "embedding": width**0.5
+        if kind.startswith("gemma")
+        else _number(s, "embedding_multiplier", 1.0),
+        "residual": _number(s, "residual_multiplier", 1.0),
+        "logits": 1 / _number(s, "logits_scaling", 1.0),
+        "bos_id": _id(s["bos_token_id"], s["vocab_size"]),
+        "ends": _ends(s),
+    }
 
 
 def _norm(kind: str) -> Norm:
@@ -317,10 +326,6 @@ def _layer_types(kind: str, s: Mapping[str, Any], n_layer: int) -> Sequence[bool
     if kind == "smollm3":
         return [not turned for turned in _turned(s, n_layer)]
     return [True] * n_layer
-
-
-def _window(s: Mapping[str, Any]) -> int:
-    return _count(s, "sliding_window")
 
 
 def _turned(s: Mapping[str, Any], n_layer: int) -> Sequence[bool]:

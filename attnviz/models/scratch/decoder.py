@@ -23,7 +23,7 @@ from attnviz.models.folder.config import GPTConfig
 from attnviz.models.folder.llama import LlamaConfig
 from attnviz.models.frozen.run import Embedded
 
-Projection: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
+Project: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 
 
 class CausalBlock(nn.Module, ABC):
@@ -61,7 +61,7 @@ class CausalBlock(nn.Module, ABC):
     def projected(self, normed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, h, n, d_k), keys and values (B, g, n, d_k) of `normed` (B, n, d)."""
 
-    def held(self, normed: Tensor) -> Projection:
+    def held(self, normed: Tensor) -> Project:
         """`projected`, with norms of queries and keys held at what they do to `normed` (n, d)."""
         return self.projected
 

@@ -23,7 +23,7 @@ from attnviz.models.attention import HookPoint, merge_heads, rows_of_mask, split
 from attnviz.models.folder.llama import Activation, LlamaConfig, Norm, Rotary
 from attnviz.models.frozen.layer import norm_held
 from attnviz.models.frozen.run import Embedded
-from attnviz.models.scratch.decoder import CausalBlock, Decoder, Projection, without_memory
+from attnviz.models.scratch.decoder import CausalBlock, Decoder, Project, without_memory
 
 ACTIVATIONS: Mapping[Activation, Callable[[Tensor], Tensor]] = {
     "silu": silu,
@@ -307,7 +307,7 @@ class LlamaBlock(CausalBlock):
     def projected(self, normed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return self.attn.projected(normed)
 
-    def held(self, normed: Tensor) -> Projection:
+    def held(self, normed: Tensor) -> Project:
         attn, kind = self.attn, self.config.qk_norm
         if not kind:
             return self.projected

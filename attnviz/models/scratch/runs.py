@@ -30,6 +30,7 @@ from attnviz.models.engine import (
     rows_at_a_time,
     taken_vectors,
 )
+from attnviz.models.folder.llama import LlamaConfig
 from attnviz.models.frozen.layer import (
     FrozenAttention,
     FrozenLayer,
@@ -39,7 +40,7 @@ from attnviz.models.frozen.layer import (
 )
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.placement import BATCH_TOKENS
-from attnviz.models.scratch.decoder import CausalBlock, Decoder, Projection
+from attnviz.models.scratch.decoder import CausalBlock, Decoder, Project
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.llama import Linear, Llama, LlamaBlock
 from attnviz.models.scratch.seq2seq import Seq2Seq
@@ -132,21 +133,12 @@ def _llama_head(
         weights[f"w_{letter}"] = (projection.weight[own].t().to(normed.dtype), bias)
         plain[f"{letter}_plain"] = projection(normed)[:, own]
     turned = block.attn.rotation is not None
-    words = ["normalised"] * bool(config.qk_norm) + ["turned by its position (rotary)"] * turned
-    changed = {name: plain[name] for name in ("q_plain", "k_plain") if words}
+    changed = {name: plain[name] for name in ("q_plain", "k_plain") if turned or config.qk_norm}
     w_o, b_o = block.output
     return RecordedHead(
         head=head,
         query=query,
-        kinds=Kinds(
-            norm=("LayerNorm" if config.norm == "layer" else "RMSNorm") * config.before,
-            positions="rotary" if turned else "none",
-            group=group,
-            mlp=config.d_mlp,
-            changed=" and ".join(words),
-            residual="normed" if config.behind else "plain",
-            factors=(1.0, 1.0) if config.behind else (config.residual, config.residual),
-        ),
+        kinds=_kinds(config, turned=turned),
         scale=config.scaling,
         weights=weights,
         w_o=w_o,
@@ -161,6 +153,20 @@ def _llama_head(
             "pattern": seen["attn.pattern"][head.head],
         },
         rows=rows,
+    )
+
+
+def _kinds(config: LlamaConfig, *, turned: bool) -> Kinds:
+    """The differences from the plain formula, in a layer whose queries and keys are `turned`."""
+    words = ["normalised"] * bool(config.qk_norm) + ["turned by its position (rotary)"] * turned
+    return Kinds(
+        norm=("LayerNorm" if config.norm == "layer" else "RMSNorm") * config.before,
+        positions="rotary" if turned else "none",
+        group=config.n_head // config.n_group,
+        mlp=config.d_mlp,
+        changed=" and ".join(words),
+        residual="normed" if config.behind else "plain",
+        factors=(1.0, 1.0) if config.behind else (config.residual, config.residual),
     )
 
 
@@ -282,7 +288,7 @@ class DecoderLayer(FrozenLayer):
 
     block: CausalBlock
     norm: FrozenNorm
-    held: Projection
+    held: Project
     attention: FrozenAttention
     behind: FrozenNorm | None
     normed: bool = True
