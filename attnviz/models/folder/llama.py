@@ -398,9 +398,7 @@ def _rotary(kind: str, s: Mapping[str, Any], own: Mapping[str, Any], d_head: int
     trained = s.get("original_max_position_embeddings") or own.get(
         "original_max_position_embeddings", longest
     )
-    # the default rotation of these turns the whole head, whatever is set
-    partial = kind in ("phi3", "stablelm") or name != "default"
-    width = int(d_head * (own.get("partial_rotary_factor", 1.0) if partial else 1.0))
+    width = _width(kind, str(name), own, d_head)
     scaled = trained is not None and own.get("factor") is None and name in ("yarn", "longrope")
     factor = longest / trained if scaled else own.get("factor", 1.0)
     if name == "longrope":
@@ -411,17 +409,21 @@ def _rotary(kind: str, s: Mapping[str, Any], own: Mapping[str, Any], d_head: int
     if name == "llama3":
         for each in ("low_freq_factor", "high_freq_factor"):
             _number(own, each)
-    part = kind in ("phi3", "stablelm")  # whose code turns a part of a head
-    if (
-        width < (4 if name == "dynamic" else 2)
-        or width % 2
-        or width > d_head
-        or not (part or width == d_head)
-    ):
-        raise UnknownSettingError(f"{width} of {d_head} numbers of a head are turned")
     theta = _number(own, "rope_theta")
     _count({"trained": trained}, "trained")
     return Rotary(name, width, theta, longest, trained, float(factor), own)
+
+
+def _width(kind: str, name: str, own: Mapping[str, Any], d_head: int) -> int:
+    """How many numbers of a head are turned; only the code of two types turns a part."""
+    part = kind in ("phi3", "stablelm")
+    # the default rotation of the others turns the whole head, whatever is set
+    share = own.get("partial_rotary_factor", 1.0) if part or name != "default" else 1.0
+    width = int(d_head * share)
+    least = max(2 if part else d_head, 4 if name == "dynamic" else 2)
+    if not least <= width <= d_head or width % 2:
+        raise UnknownSettingError(f"{width} of {d_head} numbers of a head are turned")
+    return width
 
 
 def _check_list(own: Mapping[str, Any], name: str, length: int) -> None:
