@@ -123,8 +123,8 @@ def _llama_head(
     rows: Mapping[str, Tensor],
 ) -> RecordedHead:
     config, attn, normed = model.config, block.attn, shared["normed"]
-    group = config.n_head // config.n_group
-    at = {"q": head.head, "k": head.head // group, "v": head.head // group}
+    kv = head.head // (config.n_head // config.n_group)
+    at = {"q": head.head, "k": kv, "v": kv}
     weights, plain = dict[str, tuple[Tensor, Tensor | None]](), dict[str, Tensor]()
     for letter, number in at.items():
         own = slice(number * config.d_head, (number + 1) * config.d_head)
@@ -132,13 +132,14 @@ def _llama_head(
         bias = None if projection.bias is None else projection.bias[own]
         weights[f"w_{letter}"] = (projection.weight[own].t().to(normed.dtype), bias)
         plain[f"{letter}_plain"] = projection(normed)[:, own]
-    turned = block.attn.rotation is not None
-    changed = {name: plain[name] for name in ("q_plain", "k_plain") if turned or config.qk_norm}
+    changed = {
+        name: plain[name] for name in ("q_plain", "k_plain") if attn.rotation or config.qk_norm
+    }
     w_o, b_o = block.output
     return RecordedHead(
         head=head,
         query=query,
-        kinds=_kinds(config, turned=turned),
+        kinds=_kinds(config, turned=attn.rotation is not None),
         scale=config.scaling,
         weights=weights,
         w_o=w_o,
