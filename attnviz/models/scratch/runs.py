@@ -42,7 +42,7 @@ from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.models.scratch.decoder import CausalBlock, Decoder, Project
 from attnviz.models.scratch.gpt import GPT
-from attnviz.models.scratch.llama import Linear, Llama, LlamaBlock
+from attnviz.models.scratch.llama import GroupedAttention, Linear, Llama, LlamaBlock
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.records.capture import Kind
 from attnviz.records.heads import Head
@@ -125,13 +125,7 @@ def _llama_head(
     config, attn, normed = model.config, block.attn, shared["normed"]
     kv = head.head // (config.n_head // config.n_group)
     at = {"q": head.head, "k": kv, "v": kv}
-    weights, plain = dict[str, tuple[Tensor, Tensor | None]](), dict[str, Tensor]()
-    for letter, number in at.items():
-        own = slice(number * config.d_head, (number + 1) * config.d_head)
-        projection: Linear = getattr(attn, f"w_{letter}")
-        bias = None if projection.bias is None else projection.bias[own]
-        weights[f"w_{letter}"] = (projection.weight[own].t().to(normed.dtype), bias)
-        plain[f"{letter}_plain"] = projection(normed)[:, own]
+    weights, plain = _projections(attn, normed, at)
     changed = {
         name: plain[name] for name in ("q_plain", "k_plain") if attn.rotation or config.qk_norm
     }
@@ -155,6 +149,21 @@ def _llama_head(
         },
         rows=rows,
     )
+
+
+def _projections(
+    attn: GroupedAttention, normed: Tensor, at: Mapping[str, int]
+) -> tuple[dict[str, tuple[Tensor, Tensor | None]], dict[str, Tensor]]:
+    """W_Q, W_K and W_V of a head, with biases; and what they make of `normed` (n, d)."""
+    width = attn.config.d_head
+    weights, plain = dict[str, tuple[Tensor, Tensor | None]](), dict[str, Tensor]()
+    for letter, number in at.items():
+        own = slice(number * width, (number + 1) * width)
+        projection: Linear = getattr(attn, f"w_{letter}")
+        bias = None if projection.bias is None else projection.bias[own]
+        weights[f"w_{letter}"] = (projection.weight[own].t().to(normed.dtype), bias)
+        plain[f"{letter}_plain"] = projection(normed)[:, own]
+    return weights, plain
 
 
 def _kinds(config: LlamaConfig, *, turned: bool) -> Kinds:
