@@ -125,6 +125,8 @@ def _runs_natively(folder: Path, source: Source) -> bool:
             own = llama_config(folder)
             if own is not None:
                 check_language_model(folder, own)
+                if source.placement.dtype not in ("auto", "float32"):
+                    raise UnknownSettingError(f"it is to run in {source.placement.dtype}")
                 return True
             raise UsageError(
                 f"the models from scratch are a GPT-2 and the Llama family, but {source.name} is "

@@ -113,20 +113,27 @@ ADAPTER = ("active_adapters", "merged_adapters", "disable_adapters", "scaling")
 """The state of PEFT's layers, beside tensors, that decides what they do."""
 
 
-def fingerprint(tensors: Mapping[str, Tensor], more: str = "", *, whole: bool = False) -> str:
+def fingerprint(
+    tensors: Mapping[str, Tensor],
+    more: str = "",
+    *,
+    whole: bool = False,
+    dtype: torch.dtype | None = None,
+) -> str:
     """A digest of names, shapes, types, and of fixed samples of every tensor, or of all (`whole`).
 
     It depends neither on the device nor on the order of the tensors. `more`: what else decides what
-    the model computes.
+    the model computes. `dtype`: the precision that they are computed in, if not their own.
     """
     digest = blake2b(more.encode(), digest_size=8)
     for name in sorted(tensors):
         tensor = tensors[name].detach()
-        digest.update(f"\0{name} {tuple(tensor.shape)} {tensor.dtype}\0".encode())
+        digest.update(f"\0{name} {tuple(tensor.shape)} {dtype or tensor.dtype}\0".encode())
         if tensor.numel() and tensor.device.type != "meta":
             rows = tensor if tensor.dim() else tensor[None]
             chunk = max(1, CHUNK * len(rows) // rows.numel())
             for part in torch.split(rows, chunk) if whole else (_sampled(tensor),):
+                part = part.to(dtype or part.dtype)
                 digest.update(part.cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()
 

@@ -12,6 +12,8 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
+from attnviz.errors import ModelError, option
+
 ROWS_AT_ONCE = 1 << 22
 """Numbers of a layer's pattern that are computed at once; a smaller one is kept."""
 NEAR = 1e-5
@@ -189,6 +191,15 @@ def frozen_norm(module: nn.Module, x: Tensor, y: Tensor) -> FrozenNorm | None:
         if near(norm(x), unbiased):
             return replace(norm, constant=y - norm(x))
     return None
+
+
+def check_adds_up(dtype: torch.dtype) -> None:
+    """See that what a model computes in this precision is the sum of its parts."""
+    if dtype in (torch.float16, torch.bfloat16):
+        raise ModelError(
+            f"in {str(dtype).removeprefix('torch.')} the parts of a model do not add up",
+            f"run it with {option('dtype', 'float32')}",
+        )
 
 
 @torch.no_grad()

@@ -18,12 +18,13 @@ import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from attnviz.errors import ModelError, option
+from attnviz.errors import ModelError
 from attnviz.models.frozen.layer import (
     FrozenAttention,
     FrozenLayer,
     FrozenNorm,
     FrozenOutput,
+    check_adds_up,
     frozen_norm,
     near,
 )
@@ -279,11 +280,7 @@ class HuggingFaceLayer(FrozenLayer):
 def freeze_transformers(model: Any, ids: Tensor, heads_per_layer: Sequence[int]) -> FrozenRun:
     """Run a transformers model of one stack over ids (1, n), and hold the run fixed."""
     check_recordable(model)
-    if model.dtype in (torch.float16, torch.bfloat16):
-        raise ModelError(
-            f"in {str(model.dtype).removeprefix('torch.')} the parts of a model do not add up",
-            f"run it with {option('dtype', 'float32')}",
-        )
+    check_adds_up(model.dtype)
     recorder = TurnRecorder(model, heads_per_layer)
     with torch.no_grad():
         with recording(model, recorder.on_call), hooked(recorder.hooks(model)):

@@ -128,6 +128,7 @@ class Decoder(nn.Module, ABC):
     config: GPTConfig | LlamaConfig
     h: nn.ModuleList
     ln_f: nn.Module
+    dtype: torch.dtype = torch.float32
     logit_factor: float = 1.0
     logit_cap: float | None = None
 
@@ -142,7 +143,7 @@ class Decoder(nn.Module, ABC):
 
     @abstractmethod
     def published(self) -> dict[str, Tensor]:
-        """Its tensors under their names in transformers, in the precision of the computation."""
+        """Its tensors under their names in transformers, in their own precision."""
 
     @abstractmethod
     def dense(self) -> "Decoder":

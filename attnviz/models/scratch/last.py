@@ -9,7 +9,7 @@ from attnviz.errors import ModelError
 from attnviz.models.attention import Hook, attached
 from attnviz.models.engine import Handover, numbers, rows_at_a_time
 from attnviz.models.frozen.last import LastLayer, LastRead, value_lengths
-from attnviz.models.frozen.layer import FrozenOutput, norm_held
+from attnviz.models.frozen.layer import FrozenOutput, check_adds_up, norm_held
 from attnviz.models.scratch.decoder import CausalBlock, Decoder
 from attnviz.records.capture import Wanted
 from attnviz.records.rests import FindRests
@@ -68,6 +68,7 @@ class LayerAtLast:
 @torch.no_grad()
 def read_last(model: Decoder, ids: Tensor, rests: FindRests | None) -> LastRead:
     """Run a decoder over ids (1, n), and read the last position, as `LoadedModel.last`."""
+    check_adds_up(model.dtype)
     if model.logit_cap is not None:
         raise ModelError(
             "the logits of this model are not a sum over its parts",

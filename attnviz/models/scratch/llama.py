@@ -384,8 +384,7 @@ class Llama(Decoder):
         return self.wte.weight if self.config.tied else self.lm_head.weight
 
     def published(self) -> dict[str, Tensor]:
-        state = {name: each.to(self.dtype) for name, each in self.state_dict().items()}
-        return to_transformers(self.config, state)
+        return to_transformers(self.config, self.state_dict())
 
     def dense(self) -> "Llama":
         if self.wte.weight.dtype == self.dtype:

@@ -71,7 +71,8 @@ class NativeModel(LoadedModel):
 
     def weights(self) -> tuple[dict[str, Tensor], str]:
         """As in transformers, so that both have the same fingerprint."""
-        return self.model.published(), ""
+        published = self.model.published()
+        return {name: each.to(self.model.dtype) for name, each in published.items()}, ""
 
     def run(
         self, ids: Sequence[int], wanted: Wanted, consume: Consumer, target: Sequence[int] = ()
@@ -351,7 +352,7 @@ def load_native(
         engine="native",
         dtype=str(placement.torch_dtype()).removeprefix("torch."),
         revision=revision,
-        fingerprint=fingerprint(published),
+        fingerprint=fingerprint(published, dtype=model.dtype),
         differs=tokenizer.differs,
     )
     return NativeModel(identity=identity, card=card, tokenizer=tokenizer, model=model, ends=ends)

@@ -36,6 +36,7 @@ from attnviz.models.frozen.layer import (
     FrozenLayer,
     FrozenNorm,
     FrozenOutput,
+    check_adds_up,
     norm_held,
 )
 from attnviz.models.frozen.run import FrozenRun
@@ -313,6 +314,7 @@ class DecoderLayer(FrozenLayer):
 
 def freeze_decoder(model: Decoder, ids: Tensor) -> FrozenRun:
     """Run a decoder over ids (1, n), and hold the run fixed."""
+    check_adds_up(model.dtype)
     n_layer = len(model.h)
     names = [f"h.{layer}.{point}" for layer in range(n_layer) for point in FROZEN_POINTS]
     with torch.no_grad(), kept(model, names, lambda value: value[0]) as seen:
