@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -10,17 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import OutputError
 from attnviz.kit.write import make_folder, write_bytes
+from attnviz.models.folder.files import cache_folder
 from attnviz.records.rows import MODEL, to_json
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
-
-
-def cache_folder() -> Path:
-    """The folder for data that programs can recreate (XDG Base Directory Specification)."""
-    kept = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(kept) if os.path.isabs(kept) else Path("~/.cache").expanduser()
-    return base / "attnviz"
 
 
 def kept_in(model: "LoadedModel", what: str) -> Path:

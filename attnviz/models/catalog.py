@@ -1,5 +1,6 @@
 """A model's name to its folder, its facts, its tokenizer, or the loaded model."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -21,8 +22,10 @@ from attnviz.models.folder.config import (
 )
 from attnviz.models.folder.files import (
     CONFIG,
+    GGUF,
     IMAGES,
     INDEX,
+    LINK,
     MERGES,
     TOKENIZER,
     WEIGHTS,
@@ -31,6 +34,8 @@ from attnviz.models.folder.files import (
     read_config,
     weight_files,
 )
+from attnviz.models.folder.gguf import is_gguf, read_gguf
+from attnviz.models.folder.gguf_folder import folder_of_gguf
 from attnviz.models.folder.llama import (
     UnknownSettingError,
     check_language_model,
@@ -113,9 +118,9 @@ def load(source: Source) -> "LoadedModel":
         from attnviz.models.huggingface.load import load_huggingface
 
         model = load_huggingface(folder, source.name, revision, source.kind, source.placement)
-    if not config.get("auto_map"):
-        return model
-    return replace(model, identity=replace(model.identity, own_code=True))
+    own_code, quantization = bool(config.get("auto_map")), quantization_of(folder)
+    identity = replace(model.identity, own_code=own_code, quantization=quantization)
+    return replace(model, identity=identity)
 
 
 def _runs_natively(folder: Path, source: Source) -> bool:
@@ -191,7 +196,7 @@ def locate(source: Source) -> tuple[Path, str | None]:
             )
         return local, None
     folder = fetch(name, source.revision, offline=source.offline, quiet=source.quiet)
-    return folder, folder.name  # the cache names it by its commit
+    return folder, _commit(folder)
 
 
 def known_models() -> tuple[ModelFacts, ...]:
@@ -206,6 +211,8 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
     folder = local or cached(name)
     if folder is not None:
         place = "a folder" if local else "in the cache"
+        if quantization := quantization_of(folder):
+            place = f"a GGUF file, {quantization}"
         facts = _facts_of(folder, name, "bundled" if name in BUNDLED else place)
         return facts, read_card(folder, name, (facts.heads_per_layer,) * facts.layers)
     for facts in HUB_MODELS:
@@ -245,16 +252,52 @@ def identity_of(source: Source, parameters: int = 0) -> ModelIdentity:
         architecture, heads = sizes.architecture, sizes.heads_per_layer
     except ModelError:  # no head in it: its parameters are counted all the same
         architecture, heads = str(read_config(folder).get("model_type")), ()
-    commit = None if local else folder.name
-    return ModelIdentity(name, architecture, heads, parameters, "none", "none", commit)
+    commit = None if local else _commit(folder)
+    identity = ModelIdentity(name, architecture, heads, parameters, "none", "none", commit)
+    return replace(identity, quantization=quantization_of(folder))
+
+
+def _commit(folder: Path) -> str:
+    """The commit by which the hub's cache names a folder, or that of a GGUF file in it."""
+    if not (folder / LINK).is_symlink():
+        return folder.name
+    parts = (folder / LINK).readlink().parts
+    return parts[parts.index("snapshots") + 1]
+
+
+def quantization_of(folder: Path) -> str | None:
+    """How the weights of a folder that was made of a GGUF file are quantised there."""
+    linked = folder / LINK
+    return read_gguf(linked.resolve()).quantization if linked.is_file() else None
+
+
+OF_HUB = re.compile(r"([\w.-]+(?:/[\w.-]+)?):(.+\.gguf)", re.IGNORECASE)
+"""A GGUF file in a repository of the hub."""
 
 
 def _local_folder(name: str) -> Path | None:
     """The folder that a name means, or None for a model of the hub."""
+    path = _local_path(name)
+    if path is None or ((path / CONFIG).is_file() and any(path.glob("*.safetensors"))):
+        return path
+    held = sorted(path.glob(f"*{GGUF}")) if is_folder(path) else []
+    if is_gguf(path):
+        held = [path]
+    if not held or (path / LINK).is_symlink():
+        return path
+    if len(held) > 1:
+        names = ", ".join(each.name for each in held)
+        raise ModelError(f"{name!r} holds several GGUF files: {names}", "give one of them")
+    return folder_of_gguf(held[0])
+
+
+def _local_path(name: str) -> Path | None:
     if name in KNOWN_MODELS:
         of_bundle = BUILTIN if name == EMBEDDINGS else name
         return bundled_folder(of_bundle) if of_bundle in BUNDLED else None
     looks_like_a_path = name.startswith((".", "/", "~")) or name.count("/") > 1
+    if OF_HUB.fullmatch(name):
+        looks_like_a_path = False
     if not (looks_like_a_path or is_folder(Path(name)) or isfile(name)):
         return None
     try:
@@ -334,6 +377,7 @@ def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Pat
     folder = cached(name, revision)
     if folder is not None:
         return folder
+    one_file = OF_HUB.fullmatch(name)
     if offline:
         raise _not_fetched(name, f"{option('offline')} was given")
     import huggingface_hub as hub
@@ -342,6 +386,8 @@ def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Pat
     if quiet:
         disable_progress_bars()
     with _download_errors(name, revision):
+        if one_file:
+            return folder_of_gguf(Path(hub.hf_hub_download(*one_file.groups(), revision=revision)))
         return Path(hub.snapshot_download(name, revision=revision, allow_patterns=PATTERNS))
 
 
@@ -353,7 +399,13 @@ def cached(name: str, revision: str | None = None) -> Path | None:
     import huggingface_hub as hub
     from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
+    one_file = OF_HUB.fullmatch(name)
     try:
+        if one_file:
+            found = hub.hf_hub_download(
+                *one_file.groups(), revision=revision, local_files_only=True
+            )
+            return folder_of_gguf(Path(found))
         folder = Path(hub.snapshot_download(name, revision=revision, local_files_only=True))
     except LocalEntryNotFoundError:
         return None

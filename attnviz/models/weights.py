@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from attnviz.errors import ModelError
 from attnviz.models.folder.files import (
+    LINK,
     PICKLED,
     check_asked,
     damaged,
@@ -21,21 +22,68 @@ from attnviz.models.folder.files import (
     weight_files,
     weight_shapes,
 )
+from attnviz.models.folder.gguf import GgufFile, is_turned, published, read_gguf
 
 SEARCHED = 1 << 24
 """The most parameters that are searched for NaN when a model is loaded; of a larger model only
 the output is checked."""
 
 
-def read_weights(folder: Path) -> dict[str, Tensor]:
-    """Read the tensors of model.safetensors, or of its several files, by name."""
+def read_weights(folder: Path, dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:
+    """Read the tensors of model.safetensors, or of its several files, by name.
+
+    `dtype`: the precision of those that are quantised in their file; others keep theirs.
+    """
     tensors: dict[str, Tensor] = {}
     try:
         for path in weight_files(folder):
-            tensors.update(unpickled(path) if path.name == PICKLED else load_file(path))
+            if path.name == LINK:
+                tensors.update(read_quantised(path, dtype))
+            else:
+                tensors.update(unpickled(path) if path.name == PICKLED else load_file(path))
     except (SafetensorError, OSError) as error:
         raise damaged(folder, error) from None
     return tensors
+
+
+PLAIN = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+"""The kinds of tensors in a GGUF file that are mapped as they are."""
+
+
+def read_quantised(path: Path, dtype: torch.dtype) -> Iterator[tuple[str, Tensor]]:
+    """Each tensor of a GGUF file as transformers has it, dequantised one after another."""
+    import numpy
+    from gguf import GGMLQuantizationType, dequantize
+
+    file = read_gguf(path.resolve())
+    content = numpy.memmap(file.path, mode="c")  # what is written to it stays in this process
+    for own, tensor in file.tensors.items():
+        name = published(file, own)
+        if name is None:
+            continue
+        held = content[tensor.offset : tensor.offset + tensor.size]
+        if tensor.kind in PLAIN:
+            values = torch.from_numpy(held).view(PLAIN[tensor.kind])
+        else:
+            rows = held.reshape(*tensor.shape[:-1], -1)
+            values = torch.from_numpy(dequantize(rows, GGMLQuantizationType[tensor.kind])).to(dtype)
+        yield name, _as_trained(file, own, values.reshape(tensor.shape))
+
+
+def _as_trained(file: GgufFile, name: str, values: Tensor) -> Tensor:
+    """A tensor before llama.cpp's converter changed it.
+
+    It puts the two numbers that a position turns beside each other, and adds 1 to Gemma's norms.
+    """
+    if is_turned(file, name):
+        return values.T.contiguous()
+    if file.architecture.startswith("gemma") and name.endswith("norm.weight"):
+        return values - 1
+    heads = {"attn_q": "head_count", "attn_k": "head_count_kv"}.get(name.split(".")[-2])
+    if file.architecture != "llama" or heads is None:
+        return values
+    pairs = values.unflatten(0, (file.get(f"attention.{heads}"), -1, 2))
+    return pairs.transpose(1, 2).flatten(0, 2)
 
 
 def check_parameters(parameters: int, folder: Path) -> None:

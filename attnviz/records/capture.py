@@ -207,7 +207,8 @@ class ModelIdentity:
 
     `fingerprint`: of the weights, by fixed samples of every tensor; after a `-` that of all their
     bytes, if they were verified; None if another program made the capture, or no model was run
-    (then `dtype` is "none", too). `parameters`: 0 if not counted. `own_code`: its folder names
+    (then `dtype` is "none", too). `quantization`: of the weights in their file, of which float32 or
+    the like was made. `parameters`: 0 if not counted. `own_code`: its folder names
     its own code, which was not run. `differs`: why its tokens may differ from those of
     transformers, or the settings left out. `hooks`: the number that a user has registered on its
     modules, which its name then states. `implicit`: its heads are those of Mamba-2 layers.
@@ -222,6 +223,7 @@ class ModelIdentity:
     dtype: str = "float32"
     revision: str | None = None
     fingerprint: str | None = None
+    quantization: str | None = None
     own_code: bool = False
     differs: str = field(default="", compare=False)
     hooks: int = field(default=0, compare=False)

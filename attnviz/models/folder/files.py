@@ -25,6 +25,7 @@ IMAGES = "preprocessor_config.json"  # how images are read
 INDEX = f"{WEIGHTS}.index.json"  # where the weights are in several files
 ADAPTER, PARAMS = "adapter_config.json", "params.json"
 PICKLED, GGUF = "pytorch_model.bin", ".gguf"
+LINK = "model.gguf"  # to the file that a folder was made of
 WORDS = "words.txt"  # of a translator: the words that it was trained to translate, one a line
 MERGES = ("vocab.json", "merges.txt")  # the first form of GPT-2's tokenizer
 
@@ -283,6 +284,13 @@ def bundled_folder(name: str) -> Path:
     return Path(str(files("attnviz"))) / "builtin" / ("gpt" if name == "builtin" else name)
 
 
+def cache_folder() -> Path:
+    """The folder for data that programs can recreate (XDG Base Directory Specification)."""
+    kept = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(kept) if os.path.isabs(kept) else Path("~/.cache").expanduser()
+    return base / "attnviz"
+
+
 def is_folder(path: Path) -> bool:
     """Whether there is such a folder; no name is too long to ask."""
     try:
@@ -318,12 +326,8 @@ def plain_config(raw: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 def _no_folder(path: Path) -> ModelError:
     if not os.path.isfile(path):
         return ModelError(f"there is no model folder {str(path)!r}", "check the path")
-    if path.suffix.lower() != GGUF:
-        return ModelError(f"{str(path)!r} is a file, but a model is a folder", "give its folder")
     return ModelError(
-        f"{str(path)!r} is a GGUF file, which this version of attnviz does not read",
-        "give the folder of the model that it was made from, or convert it with transformers "
-        "(from_pretrained(folder, gguf_file=name), then save_pretrained)",
+        f"{str(path)!r} is a file, but a model is a folder or a GGUF file", "give its folder"
     )
 
 
@@ -341,8 +345,6 @@ def _no_config(folder: Path) -> ModelError:
             f"the folder {str(folder)!r} is in its authors' format ({PARAMS}), without {CONFIG}",
             "use the model's version for transformers, or convert it",
         )
-    if held := sorted(folder.glob(f"*{GGUF}")):
-        return _no_folder(held[0])
     return ModelError(
         f"the folder {str(folder)!r} has no {CONFIG}",
         f"choose a folder that a model was saved in ({CONFIG}, {WEIGHTS}, {TOKENIZER})",
@@ -375,8 +377,9 @@ def weight_files(folder: Path) -> list[Path]:
                 "copy or download the model again",
             )
         return [folder / name for name in names]
-    if (folder / PICKLED).is_file():
-        return [folder / PICKLED]
+    for name in (PICKLED, LINK):
+        if (folder / name).is_file():
+            return [folder / name]
     pickled = [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")]
     refused = f" (pickled weights such as {pickled[0].name} are not loaded)" if pickled else ""
     raise ModelError(
@@ -411,6 +414,10 @@ def unpickled(path: Path) -> "dict[str, torch.Tensor]":
 
 def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     """The shape of every tensor in one file of weights, by name, from its header."""
+    if path.name == LINK:
+        from attnviz.models.folder.gguf import gguf_shapes
+
+        return gguf_shapes(path.resolve())
     if path.name == PICKLED:
         shapes: dict[str, tuple[int, ...]] = {}
         for name, tensor in unpickled(path).items():

@@ -33,18 +33,18 @@ WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
+
+
+def split_by(regex: str) -> Json:
+    """The step that splits a text by an expression, then into bytes."""
+    split = {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
+    in_bytes = {**BYTES, "add_prefix_space": False, "use_regex": False}
+    return {"type": "Sequence", "pretokenizers": [split, in_bytes]}
+
+
 QWEN2: Json = {
     "normalizer": {"type": "NFC"},
-    "pre_tokenizer": {
-        "type": "Sequence",
-        "pretokenizers": [
-            {
-                **{"type": "Split", "pattern": {"Regex": WORDS}},
-                **{"behavior": "Isolated", "invert": False},
-            },
-            {**BYTES, "add_prefix_space": False, "use_regex": False},
-        ],
-    },
+    "pre_tokenizer": split_by(WORDS),
     "decoder": {**BYTES, "use_regex": True},
 }
 GPT2: Json = {
@@ -91,13 +91,14 @@ def with_its_steps(folder: Path, raw: Mapping[str, Any]) -> Json | None:
         if unknown is not None and unknown not in model["vocab"]:
             return None
         flags = {"dropout": None, "ignore_merges": False, **MODELS[name]}
-        built = {**_steps(name, settings), "model": {**model, **flags}}
+        built = {**steps_of(name, settings), "model": {**model, **flags}}
     elif kind == "mistral" and len(model.get("vocab") or ()) > 100_000:
         return None  # transformers mends the pattern of some of them
     return {**raw, **built}
 
 
-def _steps(name: str, settings: Mapping[str, Any]) -> Json:
+def steps_of(name: str, settings: Mapping[str, Any]) -> Json:
+    """The steps that a class of transformers builds with these settings."""
     if name == "GPT2Tokenizer":
         first = bool(settings.get("add_prefix_space", False))
         return {**GPT2, "pre_tokenizer": {**GPT2["pre_tokenizer"], "add_prefix_space": first}}

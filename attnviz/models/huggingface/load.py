@@ -21,7 +21,14 @@ from attnviz.models.folder.config import (
     not_taken,
     transformers_config,
 )
-from attnviz.models.folder.files import PICKLED, foreign, plain_config, read_config
+from attnviz.models.folder.files import (
+    LINK,
+    PICKLED,
+    foreign,
+    plain_config,
+    read_config,
+    weight_files,
+)
 from attnviz.models.folder.reading import BESIDE, TOWERS, reads_no_text, reads_of
 from attnviz.models.folder.tokenizer import TYPES
 from attnviz.models.huggingface.attention import forward, reads_images, watching
@@ -53,6 +60,7 @@ from attnviz.models.weights import (
     fingerprint,
     lacks,
     other_shape,
+    read_weights,
     weights_in,
 )
 from attnviz.records.capture import Kind, ModelIdentity, ShownKind
@@ -364,8 +372,11 @@ def _load_weights(folder: Path, placement: Placement) -> Any:
         )
     for model_class, config in _model_classes(transformers_config(folder)):
         _check_size(model_class, config, folder)
+        linked = weight_files(folder)[0].name == LINK
+        given = read_weights(folder, placement.torch_dtype()) if linked else None
         model, report = model_class.from_pretrained(
-            folder,
+            None if linked else folder,
+            state_dict=given,
             config=config,
             dtype=placement.torch_dtype(),
             # None is transformers' own choice; modules that keep their attention to themselves
