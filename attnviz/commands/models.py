@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any
 
 from rich.console import RenderableType
@@ -9,14 +10,22 @@ from rich.text import Text
 
 from attnviz.draw.terminal.cells import Column, folded, listing
 from attnviz.draw.titles import amount
-from attnviz.errors import ModelError
+from attnviz.errors import ModelError, UsageError, option
 from attnviz.kit import completion
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
-from attnviz.kit.option import command, positional
+from attnviz.kit.option import OUTPUT, command, panel_option, positional
 from attnviz.kit.result import Form, Result
 from attnviz.kit.session import Session
-from attnviz.models.catalog import Source, describe, identity_of, known_models, parameters_of
+from attnviz.kit.write import as_output_error, make_folder
+from attnviz.models.catalog import (
+    Source,
+    describe,
+    identity_of,
+    known_models,
+    parameters_of,
+    save_folder,
+)
 from attnviz.models.folder.config import READ_HEAD, READOUT
 from attnviz.models.placement import BUILTIN, COUNTED, EMBEDDINGS, KNOWN_MODELS
 from attnviz.records.heads import Figure, ModelCard, ModelFacts, ReadHead, ReadOut
@@ -197,6 +206,7 @@ EXAMPLES = """
 attnviz models
 attnviz models builtin
 attnviz models builtin -f json | jq '.rows[].named_heads'
+attnviz models model.gguf --save folder
 """
 SHORT_HELP = "format output quiet"
 
@@ -217,9 +227,26 @@ def models(
             "NAME", "builtin, a hub id, or a model's folder.", autocompletion=completion.models
         ),
     ] = None,
+    save: Annotated[
+        Path | None,
+        panel_option(
+            OUTPUT,
+            "--save",
+            metavar="DIR",
+            help="Write a GGUF file as a folder that transformers reads, in float32.",
+        ),
+    ] = None,
     output: g.RecordOutput,
 ) -> None:
     """List the available models, or show one model's card: named heads and figures."""
+    if save is not None:
+        if name is None:
+            raise UsageError(f"{option('save')} needs a model", "name a GGUF file")
+        make_folder(save.absolute().parent)
+        with as_output_error(save):
+            save_folder(g.source_of(session, g.WhichModel(model=name)), save)
+        session.wrote(save)
+        return
     to = destination_of(session, output)
     described = None if name is None else _described(name)
     known = known_models() if described is None else [described[0]]

@@ -301,7 +301,10 @@ class Session:
     def load(self, source: "Source") -> "LoadedModel":
         """Load the model, with a line on stderr about layers without attention."""
         from attnviz.kit.prepare import load_model
+        from attnviz.models.catalog import dequantised
 
+        if takes := dequantised(source):
+            self.note(takes)
         model = load_model(source)
         for note in model_notes(model.identity):
             self.note(note)

@@ -30,11 +30,12 @@ from attnviz.models.folder.files import (
     TOKENIZER,
     WEIGHTS,
     bundled_folder,
+    cut,
     is_folder,
     read_config,
     weight_files,
 )
-from attnviz.models.folder.gguf import is_gguf, read_gguf
+from attnviz.models.folder.gguf import PLAIN, is_gguf, read_gguf
 from attnviz.models.folder.gguf_folder import folder_of_gguf
 from attnviz.models.folder.llama import (
     UnknownSettingError,
@@ -60,6 +61,9 @@ from attnviz.models.placement import (
     SHAPES,
     Engine,
     Placement,
+    check_weights,
+    weight_count,
+    written,
 )
 from attnviz.records.capture import Kind, ModelIdentity, ShownKind
 from attnviz.records.heads import ModelCard, ModelFacts
@@ -211,8 +215,8 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
     folder = local or cached(name)
     if folder is not None:
         place = "a folder" if local else "in the cache"
-        if quantization := quantization_of(folder):
-            place = f"a GGUF file, {quantization}"
+        if (folder / LINK).is_symlink():
+            place = f"a GGUF file, {quantization_of(folder)}"
         facts = _facts_of(folder, name, "bundled" if name in BUNDLED else place)
         return facts, read_card(folder, name, (facts.heads_per_layer,) * facts.layers)
     for facts in HUB_MODELS:
@@ -266,9 +270,43 @@ def _commit(folder: Path) -> str:
 
 
 def quantization_of(folder: Path) -> str | None:
-    """How the weights of a folder that was made of a GGUF file are quantised there."""
-    linked = folder / LINK
-    return read_gguf(linked.resolve()).quantization if linked.is_file() else None
+    """How the weights of a folder, or of the GGUF file that it was made of, are quantised."""
+    if (folder / LINK).is_symlink():
+        return read_gguf((folder / LINK).resolve()).quantization
+    settings = read_config(folder).get("quantization_config")
+    return cut(settings.get("quant_method")) if isinstance(settings, dict) else None
+
+
+def dequantised(source: Source) -> str:
+    """What quantised weights take in memory; empty for a model of others."""
+    folder = None if source.name in KNOWN_MODELS else locate(source)[0]
+    quantization = quantization_of(folder) if folder else None
+    if folder is None or quantization in (None, *PLAIN):
+        return ""
+    dtype = source.placement.torch_dtype()
+    size = weight_count(folder) * dtype.itemsize
+    name = str(dtype).removeprefix("torch.")
+    return f"{source.name} is quantised ({quantization}); as {name} it takes {written(size)}"
+
+
+def save_folder(source: Source, target: Path) -> None:
+    """Write the folder that transformers would save of a GGUF file, which is at first no folder.
+
+    Raises:
+        UsageError: the model is no GGUF file, or there is something at the target.
+    """
+    from attnviz.models.weights import save_dequantised
+
+    folder = locate(source)[0]
+    if not (folder / LINK).is_symlink():
+        raise UsageError(
+            f"{option('save')} writes the folder of a GGUF file, but {source.name} is none",
+            "leave it out",
+        )
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise UsageError(f"{str(target)!r} is there already", "name a new folder")
+    check_weights(folder, source.placement)
+    save_dequantised(folder, target)
 
 
 OF_HUB = re.compile(r"([\w.-]+(?:/[\w.-]+)?):(.+\.gguf)", re.IGNORECASE)
@@ -296,8 +334,8 @@ def _local_path(name: str) -> Path | None:
         of_bundle = BUILTIN if name == EMBEDDINGS else name
         return bundled_folder(of_bundle) if of_bundle in BUNDLED else None
     looks_like_a_path = name.startswith((".", "/", "~")) or name.count("/") > 1
-    if OF_HUB.fullmatch(name):
-        looks_like_a_path = False
+    if name.lower().endswith(GGUF):
+        looks_like_a_path = not OF_HUB.fullmatch(name)
     if not (looks_like_a_path or is_folder(Path(name)) or isfile(name)):
         return None
     try:
@@ -510,7 +548,9 @@ def _meant(name: str, names: Sequence[str] = KNOWN_MODELS) -> str:
 
 
 def _not_fetched(name: str, why: str, names: Sequence[str] = KNOWN_MODELS) -> ModelError:
-    fetching = f"fetch it once where there is a network (hf download {name}), or use builtin"
+    one_file = OF_HUB.fullmatch(name)
+    named = " ".join(one_file.groups()) if one_file else name
+    fetching = f"fetch it once where there is a network (hf download {named}), or use builtin"
     return ModelError(
         f"the model {name!r} is not in the cache and was not fetched: {why}",
         (_meant(name, names) or fetching)

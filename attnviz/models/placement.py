@@ -68,11 +68,17 @@ class Placement:
 
 def check_weights(folder: Path, placement: Placement) -> None:
     """Check, before they are read, that a folder's weights are whole and fit into memory."""
-    numbers = sum(map(math.prod, weight_shapes(folder).values()))
+    numbers = weight_count(folder)
     needed, room = numbers * placement.torch_dtype().itemsize, placement.budget
     half = f"run it in half precision ({option('dtype', 'bfloat16')}), or "
     more = f"raise {option('max_memory')}, or use a smaller model"
     check_room(needed, room, "this model", half + more if numbers * 2 <= room else more)
+
+
+def weight_count(folder: Path) -> int:
+    """The number of a folder's weights; a byte of mxfp4's blocks holds two."""
+    shapes = weight_shapes(folder).items()
+    return sum(math.prod(shape) * (1 + name.endswith("_blocks")) for name, shape in shapes)
 
 
 def check_room(needed: int, room: int, what: str, instead: str) -> None:

@@ -5,24 +5,27 @@ from dataclasses import replace
 from hashlib import blake2b
 from math import prod
 from pathlib import Path
+from shutil import copytree, ignore_patterns
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError
 from attnviz.models.folder.files import (
     LINK,
     PICKLED,
+    WEIGHTS,
     check_asked,
     damaged,
     unpickled,
     weight_files,
     weight_shapes,
 )
-from attnviz.models.folder.gguf import GgufFile, is_turned, published, read_gguf
+from attnviz.models.folder.gguf import PLAIN, GgufFile, is_turned, published, read_gguf
 
 SEARCHED = 1 << 24
 """The most parameters that are searched for NaN when a model is loaded; of a larger model only
@@ -46,8 +49,7 @@ def read_weights(folder: Path, dtype: torch.dtype = torch.float32) -> dict[str, 
     return tensors
 
 
-PLAIN = {"F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
-"""The kinds of tensors in a GGUF file that are mapped as they are."""
+TYPES = dict(zip(PLAIN, (torch.float32, torch.float16, torch.bfloat16), strict=True))
 
 
 def read_quantised(path: Path, dtype: torch.dtype) -> Iterator[tuple[str, Tensor]]:
@@ -62,8 +64,8 @@ def read_quantised(path: Path, dtype: torch.dtype) -> Iterator[tuple[str, Tensor
         if name is None:
             continue
         held = content[tensor.offset : tensor.offset + tensor.size]
-        if tensor.kind in PLAIN:
-            values = torch.from_numpy(held).view(PLAIN[tensor.kind])
+        if tensor.kind in TYPES:
+            values = torch.from_numpy(held).view(TYPES[tensor.kind])
         else:
             rows = held.reshape(*tensor.shape[:-1], -1)
             values = torch.from_numpy(dequantize(rows, GGMLQuantizationType[tensor.kind])).to(dtype)
@@ -82,8 +84,20 @@ def _as_trained(file: GgufFile, name: str, values: Tensor) -> Tensor:
     heads = {"attn_q": "head_count", "attn_k": "head_count_kv"}.get(name.split(".")[-2])
     if file.architecture != "llama" or heads is None:
         return values
-    pairs = values.unflatten(0, (file.get(f"attention.{heads}"), -1, 2))
-    return pairs.transpose(1, 2).flatten(0, 2)
+    pairs = values.reshape(file.get(f"attention.{heads}"), -1, 2, *values.shape[1:])
+    return pairs.transpose(1, 2).reshape(values.shape)
+
+
+def save_dequantised(folder: Path, target: Path) -> None:
+    """Write the folder of a GGUF file as transformers saves one, with its weights, or nothing."""
+    tensors = {name: each.contiguous() for name, each in read_weights(folder).items()}
+    with TemporaryDirectory(prefix=".attnviz-", dir=target.absolute().parent) as beside:
+        made = Path(beside) / target.name
+        copytree(folder, made, ignore=ignore_patterns(LINK))
+        save_file(tensors, made / WEIGHTS, metadata={"format": "pt"})
+        for path in (made, *made.iterdir()):
+            path.chmod(0o755 if path.is_dir() else 0o644)
+        made.replace(target)
 
 
 def check_parameters(parameters: int, folder: Path) -> None:

@@ -394,6 +394,13 @@ MODEL = Fields[ModelIdentity](
             str | None,
             "Of samples of the weights; after a - of all of them, if they were verified.",
         ),
+        Field(
+            "quantization",
+            str,
+            "How the weights are quantised in the file that they were read from, as Q4_K_M.",
+            lambda model: model.quantization or ABSENT,
+            optional=True,
+        ),
     ),
 )
 VERSIONS: Field[Any] = Field(

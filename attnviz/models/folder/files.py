@@ -325,7 +325,8 @@ def plain_config(raw: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
 
 def _no_folder(path: Path) -> ModelError:
     if not os.path.isfile(path):
-        return ModelError(f"there is no model folder {str(path)!r}", "check the path")
+        kind = "GGUF file" if path.suffix.lower() == GGUF else "model folder"
+        return ModelError(f"there is no {kind} {str(path)!r}", "check the path")
     return ModelError(
         f"{str(path)!r} is a file, but a model is a folder or a GGUF file", "give its folder"
     )

@@ -20,6 +20,8 @@ from attnviz.errors import ModelError, missing
 from attnviz.models.folder.files import cut
 from attnviz.models.folder.tokenizer import LARGEST_TOKENIZER, MOST_TOKENS
 
+PLAIN = ("F32", "F16", "BF16")
+"""The kinds of tensors that are mapped as they are; all others are dequantised."""
 MAGIC, VERSIONS = b"GGUF", (2, 3)
 SCALARS: Mapping[int, str] = dict(enumerate("BbHhIif")) | {7: "?", 10: "Q", 11: "q", 12: "d"}
 """The types of values by their numbers, as `struct` writes them."""

@@ -7,6 +7,7 @@ folder reads it.
 import atexit
 import json
 import os
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
@@ -84,6 +85,7 @@ def _files(file: GgufFile) -> dict[str, str]:
     files: dict[str, Any] = {
         CONFIG: _config(file),
         TOKENIZER: tokenizer,
+        "generation_config.json": {f"{name}_token_id": _id(file, name) for name in ("bos", "eos")},
         SETTINGS: {"tokenizer_class": "TokenizersBackend", **_special(file), **_adds(file)},
     }
     template = file.settings.get("tokenizer.chat_template")
@@ -200,7 +202,7 @@ def _numbers(file: GgufFile, name: str) -> list[float]:
         raise ValueError(f"{name} is not a list of numbers")
     with file.path.open("rb") as stream:
         stream.seek(tensor.offset)
-        return memoryview(stream.read(tensor.size)).cast("f").tolist()
+        return [*array("f", stream.read(tensor.size))]
 
 
 # The tokenizer.
@@ -237,7 +239,7 @@ def _special(file: GgufFile) -> Json:
 def _adds(file: GgufFile) -> dict[str, bool]:
     """Whether special tokens are put around a text; where it is not said, as llama.cpp does."""
     name, split = (file.settings.get(f"tokenizer.ggml.{key}") for key in ("model", "pre"))
-    first = name == "llama" or SPLITS.get(split) == LLAMA3
+    first = name == "llama" or SPLITS.get(split or "") == LLAMA3
     given = (file.settings.get(f"tokenizer.ggml.add_{key}_token") for key in ("bos", "eos"))
     bos, eos = (
         default if each is None else bool(each)

@@ -4,6 +4,7 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from importlib.util import find_spec
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -13,7 +14,7 @@ from weakref import finalize
 import torch
 from torch import Tensor, nn
 
-from attnviz.errors import AttnvizError, ModelError
+from attnviz.errors import COMMAND, AttnvizError, ModelError
 from attnviz.models.folder.config import (
     NO_LIMIT,
     SHOWN_SO,
@@ -24,6 +25,7 @@ from attnviz.models.folder.config import (
 from attnviz.models.folder.files import (
     LINK,
     PICKLED,
+    cut,
     foreign,
     plain_config,
     read_config,
@@ -365,12 +367,10 @@ def _load_weights(folder: Path, placement: Placement) -> Any:
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    if read_config(folder).get("quantization_config"):
-        raise ModelError(
-            f"the weights in {str(folder)!r} are quantised, but attnviz reads only floating point",
-            "use the model that they were made from",
-        )
+    quantised = _dequantising(folder)
     for model_class, config in _model_classes(transformers_config(folder)):
+        if quantised:
+            config.quantization_config = quantised
         _check_size(model_class, config, folder)
         linked = weight_files(folder)[0].name == LINK
         given = read_weights(folder, placement.torch_dtype()) if linked else None
@@ -397,6 +397,36 @@ def _load_weights(folder: Path, placement: Placement) -> Any:
         raise lacks(folder, name)
     check_finite(dict(model.named_parameters()), folder)
     return model.to(placement.torch_device()).eval().requires_grad_(False)
+
+
+READ_BY = {
+    "gptq": "GPTQModel",
+    "awq": "GPTQModel",
+    "bitsandbytes": "bitsandbytes",
+    "compressed-tensors": "compressed-tensors",
+    "torchao": "torchao",
+}
+"""The packages that run weights as they are quantised."""
+
+
+def _dequantising(folder: Path) -> dict[str, Any]:
+    """The settings with which transformers makes floating point of quantised weights, if it can."""
+    settings = read_config(folder).get("quantization_config")
+    method = settings.get("quant_method") if isinstance(settings, dict) else None
+    if not settings or (method == "fp8" and find_spec("accelerate")) or method == "mxfp4":
+        return {**settings, "dequantize": True} if settings else {}
+    if method == "fp8":
+        raise ModelError(
+            f"the weights in {str(folder)!r} are quantised (fp8), and it takes the package "
+            "accelerate to make floating point of them",
+            f"install it{COMMAND}accelerate",
+        )
+    reader = READ_BY.get(str(method))
+    raise ModelError(
+        f"the weights in {str(folder)!r} are quantised ({cut(method)}), but attnviz reads only "
+        "floating point, mxfp4, fp8 and GGUF",
+        f"use the model that they were made from{f' ({reader} reads these)' if reader else ''}",
+    )
 
 
 MOST_BESIDE = 1 << 28
