@@ -78,7 +78,7 @@ def _as_trained(file: GgufFile, name: str, values: Tensor) -> Tensor:
     It puts the two numbers that a position turns beside each other, and adds 1 to Gemma's norms.
     """
     if is_turned(file, name):
-        return values.T.contiguous()
+        return values.t().contiguous()
     if file.architecture.startswith("gemma") and name.endswith("norm.weight"):
         return values - 1
     heads = {"attn_q": "head_count", "attn_k": "head_count_kv"}.get(name.split(".")[-2])

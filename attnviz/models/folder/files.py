@@ -25,7 +25,7 @@ IMAGES = "preprocessor_config.json"  # how images are read
 INDEX = f"{WEIGHTS}.index.json"  # where the weights are in several files
 ADAPTER, PARAMS = "adapter_config.json", "params.json"
 PICKLED, GGUF = "pytorch_model.bin", ".gguf"
-LINK = "model.gguf"  # to the file that a folder was made of
+LINK = "attnviz-model.gguf"  # to the file that a folder was made of
 WORDS = "words.txt"  # of a translator: the words that it was trained to translate, one a line
 MERGES = ("vocab.json", "merges.txt")  # the first form of GPT-2's tokenizer
 

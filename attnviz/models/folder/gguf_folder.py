@@ -138,7 +138,8 @@ def _config(file: GgufFile) -> Json:
     }
     if file.architecture == "gpt2":
         return {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], **config}
-    return {**config, **_of_llama(file, config)}
+    whole = {**config, **_of_llama(file, config)}
+    return {n: value for n, value in whole.items() if value is not None or n.endswith("_id")}
 
 
 def _of_llama(file: GgufFile, config: Mapping[str, Any]) -> Json:
@@ -147,27 +148,33 @@ def _of_llama(file: GgufFile, config: Mapping[str, Any]) -> Json:
     window = file.get("attention.sliding_window") if kind in WITH_WINDOW else None
     if own == "llama" and window:
         kind = "mistral"
-    d_head = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    width = config["hidden_size"] // config["num_attention_heads"]
+    d_head = config.get("head_dim", width)
     more: Json = {
         "model_type": "gemma3_text" if own == "gemma3" else kind,
         "architectures": [f"{kind.capitalize()}ForCausalLM"],
         "tie_word_embeddings": "output.weight" not in file.tensors,
-        "head_dim": d_head,
+        # the config.json of these two has no such setting
+        "head_dim": None if own in ("qwen2", "phi3") else d_head,
     }
     if window:
         more["sliding_window"] = window
     if own in ("llama", "qwen3") and "blk.0.attn_q.bias" in file.tensors:
         more["attention_bias"] = True
-    if (own, config["num_hidden_layers"]) in SCALED_BY_WIDTH:
-        width = config["hidden_size"] // config["num_attention_heads"]
-        more["query_pre_attn_scalar"] = width
+    if own in ("gemma2", "gemma3"):
+        of_width = (own, config["num_hidden_layers"]) in SCALED_BY_WIDTH
+        more["query_pre_attn_scalar"] = width if of_width else d_head
     turned = file.get("rope.dimension_count", d_head)
     if own == "phi3":
         more |= {"partial_rotary_factor": turned / d_head, "pad_token_id": None}
         more["original_max_position_embeddings"] = file.get(
             "rope.scaling.original_context_length", config["max_position_embeddings"]
         )
-    elif turned != d_head or file.get("attention.value_length", d_head) != d_head:
+    elif (
+        turned != d_head
+        or (own == "qwen2" and d_head != width)
+        or file.get("attention.value_length", d_head) != d_head
+    ):
         raise ValueError(f"its heads have {d_head} numbers, of which {turned} are turned")
     rotation = _rotation(file, config["max_position_embeddings"])
     return more | ({"rope_scaling": rotation} if rotation else {})
@@ -250,7 +257,7 @@ def _adds(file: GgufFile) -> dict[str, bool]:
 
 def _tokenizer(file: GgufFile) -> Json:
     """The tokenizer.json of a file."""
-    name = file.settings.get("tokenizer.ggml.model")
+    name = file.settings["tokenizer.ggml.model"]
     if name not in ("gpt2", "llama"):
         raise ModelError(
             f"the tokenizer in {str(file.path)!r} is of a kind that attnviz does not read: "
