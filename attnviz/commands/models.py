@@ -121,7 +121,7 @@ def listed(known: Sequence[ModelFacts], width: int) -> Iterator[RenderableType]:
     ]
     yield from listing((Column("model"), *numbers, Column("where")), rows, width)
     yield Text()
-    others = "To use another model, give its id on the hub or the path of its folder."
+    others = "To use another model, give its id on the hub, its folder, or its GGUF file."
     yield from folded(Text(others, "dim"), width)
 
 
@@ -224,7 +224,9 @@ def models(
     name: Annotated[
         str | None,
         positional(
-            "NAME", "builtin, a hub id, or a model's folder.", autocompletion=completion.models
+            "NAME",
+            "builtin, a hub id, a model's folder, or a GGUF file.",
+            autocompletion=completion.models,
         ),
     ] = None,
     save: Annotated[

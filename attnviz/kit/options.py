@@ -528,7 +528,8 @@ class WhichModel:
             metavar="NAME",
             envvar="ATTNVIZ_MODEL",
             autocompletion=completion.models,
-            help="builtin, translator, shapes, embeddings, a hub id (gpt2), or a model's folder.",
+            help="builtin, translator, shapes, embeddings, a hub id (gpt2), a model's folder, or a "
+            "GGUF file.",
         ),
     ] = "builtin"
     revision: Revision = None

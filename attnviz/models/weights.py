@@ -25,7 +25,14 @@ from attnviz.models.folder.files import (
     weight_files,
     weight_shapes,
 )
-from attnviz.models.folder.gguf import PLAIN, GgufFile, is_turned, published, read_gguf
+from attnviz.models.folder.gguf import (
+    PLAIN,
+    GgufFile,
+    damaged_gguf,
+    is_turned,
+    published,
+    read_gguf,
+)
 
 SEARCHED = 1 << 24
 """The most parameters that are searched for NaN when a model is loaded; of a larger model only
@@ -84,7 +91,10 @@ def _as_trained(file: GgufFile, name: str, values: Tensor) -> Tensor:
     heads = {"attn_q": "head_count", "attn_k": "head_count_kv"}.get(name.split(".")[-2])
     if file.architecture != "llama" or heads is None:
         return values
-    pairs = values.reshape(file.get(f"attention.{heads}"), -1, 2, *values.shape[1:])
+    number = file.get(f"attention.{heads}")
+    if not isinstance(number, int) or number < 1 or len(values) % (2 * number):
+        raise damaged_gguf(file.path, f"{name} is not of {number} heads")
+    pairs = values.reshape(number, -1, 2, *values.shape[1:])
     return pairs.transpose(1, 2).reshape(values.shape)
 
 

@@ -200,7 +200,7 @@ def _tensors(
         number, offset = cursor.take("IQ")
         kind = GGMLQuantizationType(number)
         block, width = GGML_QUANT_SIZES[kind]
-        if shape[-1] % block or offset % alignment:
+        if not all(shape) or shape[-1] % block or offset % alignment:
             raise ValueError(f"{cut(name)} has a size or a place that {kind.name} cannot have")
         found[name] = GgufTensor(shape, kind.name, offset, math.prod(shape) // block * width)
     start = at = -(-cursor.at // alignment) * alignment

@@ -365,6 +365,7 @@ def _damaged() -> Iterator[tuple[str, bytes]]:
         "a tensor over another": [*tensor, tensor[0].replace(b"embd", b"embe")],
         "no axes": _axes(),
         "a thousand axes": _axes(*[1] * 1000),
+        "an axis of no length": _axes(0, 32),
         "a place behind the end": _axes(32, 4, place=1 << 40),
         "a place between two numbers": _axes(32, 4, place=3),
         "rows that are no whole blocks": _axes(33, 4, kind=8),
@@ -421,6 +422,8 @@ def test_numbers_changed_in_its_header_end_in_a_sentence_or_in_a_model(
         ({"tokenizer.ggml.pre": "superb"}, "in a way that attnviz does not know: superb"),
         ({"llama.attention.value_length": 8}, "damaged or incomplete"),
         ({"llama.block_count": 0.5}, "config.json"),
+        ({"llama.attention.head_count": 5, "llama.attention.head_count_kv": 5}, "config.json"),
+        ({"llama.attention.head_count": "four"}, "damaged or incomplete"),
     ],
 )
 def test_what_attnviz_does_not_read_is_named(

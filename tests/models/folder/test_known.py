@@ -283,24 +283,20 @@ def test_pieces_are_to_be_converted_only_where_transformers_can(
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("tiny.gguf", "a GGUF file, which this version of attnviz does not read"),
-        ("model.safetensors", "is a file, but a model is a folder"),
+        ("tiny.gguf", "is damaged or incomplete"),
+        ("model.safetensors", "is damaged or incomplete"),
+        ("notes.txt", "is a file, but a model is a folder or a GGUF file"),
     ],
 )
 def test_a_file_in_the_place_of_a_folder_is_called_what_it_is(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str
 ) -> None:
-    (tmp_path / name).write_bytes(b"GGUF")
+    (tmp_path / name).write_bytes(b"" if name == "notes.txt" else b"GGUF")
     monkeypatch.chdir(tmp_path)
     for named in (name, str(tmp_path / name)):
         ended = run("show", TEXT, "--model", named)
         assert (ended.status, ended.err.count("\n")) == (ExitStatus.MODEL, 1)
         assert said in ended.err
-
-
-def test_a_folder_of_a_gguf_file_alone_says_so(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "tiny.gguf").write_bytes(b"GGUF")
-    assert "is a GGUF file" in run("show", TEXT, "--model", str(tmp_path)).err
 
 
 def test_a_part_of_a_sentence_transformers_model_says_so(run: Run, tmp_path: Path) -> None:
