@@ -129,6 +129,7 @@ class NativeModel(LoadedModel):
 
     @cached_property
     def _dense(self) -> Decoder:
+        """The model with weights in the precision of its products, for what runs many times."""
         return self.model.dense()
 
     def predict(
@@ -195,8 +196,9 @@ class NativeModel(LoadedModel):
         self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
         """Each token is read once, thanks to a cache at the hook points of keys and values."""
+        model = self._dense
         points = {f"h.{layer}.attn.pattern": layer for layer in wanted.heads}
-        every = [f"h.{layer}.attn.{name}" for layer in range(len(self.model.h)) for name in "kv"]
+        every = [f"h.{layer}.attn.{name}" for layer in range(len(model.h)) for name in "kv"]
 
         def next_logits(new: Sequence[int]) -> Tensor:  # (V)
             if new:
@@ -204,13 +206,14 @@ class NativeModel(LoadedModel):
                 n = len(ids) + len(new)
                 everything = torch.ones(1, n, dtype=torch.bool, device=read.device)
                 at = torch.tensor([n - 1], device=read.device)
-                stream = self.model.hidden(read, mask=everything, positions=at)  # (1, 1, d)
+                stream = model.hidden(read, mask=everything, positions=at)  # (1, 1, d)
             else:
-                stream = self._hidden(self._ids(ids))  # (1, n, d)
-            return self.model.read_out(stream[0, -1])
+                rows = rows_at_a_time(len(ids), model.config.n_head)
+                stream = model.hidden(self._ids(ids), rows=rows)  # (1, n, d)
+            return model.read_out(stream[0, -1])
 
         written = {
-            layer: HeadsWriting(self.model.block(layer).output[0])
+            layer: HeadsWriting(model.block(layer).output[0])
             for layer in (wanted.heads if wanted.contributions else ())
         }
 
@@ -220,16 +223,18 @@ class NativeModel(LoadedModel):
         handover = Handover(wanted, consume)
         values: dict[str, Hook] = {f"h.{layer}.attn.v": each.v for layer, each in written.items()}
         caches = {point: _cache(len(ids) + sampling.most) for point in every}
-        with attached(self.model, caches), attached(self.model, values):  # of all tokens so far
-            write_tokens(self.model, points, next_logits, sampling, self.ends, take, go_on)
+        with attached(model, caches), attached(model, values):  # of all tokens so far
+            write_tokens(model, points, next_logits, sampling, self.ends, take, go_on)
 
     def _log_probabilities(
         self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
     ) -> FloatArray:
+        model = self._dense
         with torch.inference_mode():
             read = torch.cat([self._ids([*ids, *answer[:-1]]) for ids in prompts])
-            stream = self._hidden(read)[:, -len(answer) :]  # (B, m, d)
-            return numbers(log_probability(self.model.read_out(stream), self._ids(answer)[0]))
+            rows = rows_at_a_time(read.size(1), model.config.n_head * len(read))
+            stream = model.hidden(read, rows=rows)[:, -len(answer) :]  # (B, m, d)
+            return numbers(log_probability(model.read_out(stream), self._ids(answer)[0]))
 
     def freeze(self, ids: Sequence[int]) -> FrozenRun:
         return freeze_decoder(self.model, self._ids(ids))
