@@ -233,14 +233,7 @@ def run() -> Run:
 def forkserver() -> Any:
     """The context of processes that are forked from one that has imported what workers need."""
     context = SPAWNED("forkserver")
-    workers = "train.loop", "scan.executors", "scan.worker"
-    context.set_forkserver_preload(
-        [
-            "torch._dynamo",
-            "attnviz.models.scratch.native",
-            *(f"attnviz.commands.{w}" for w in workers),
-        ]
-    )
+    context.set_forkserver_preload(["tests.forked"])
     return context
 
 
