@@ -7,7 +7,7 @@ import logging
 import multiprocessing
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -44,10 +44,19 @@ from tests.browsing import Open
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, ViewportSize
 
-# Objects of torch and transformers live as long as the process; to look through a million of them
-# again and again takes a quarter of the time in which the tests are collected.
-gc.freeze()
+# Objects of torch and transformers and the tests themselves live as long as the process: to look
+# for garbage among a million of them takes a quarter of the time of collecting the tests.
 gc.set_threshold(20_000)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    gc.disable()
+    collected = yield
+    gc.freeze()
+    gc.enable()
+    return collected
+
 
 # A test measures no time: a machine that pauses is no failure. Examples are drawn anew each run.
 settings.register_profile("untimed", deadline=None, max_examples=50)
