@@ -7,7 +7,7 @@ import logging
 import multiprocessing
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,12 +42,21 @@ from attnviz.models.tokenizer import END
 from tests.browsing import Open
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, ViewportSize
 
-# Objects of torch and transformers live as long as the process; to look through a million of them
-# again and again takes a quarter of the time in which the tests are collected.
-gc.freeze()
+# Objects of torch and transformers and the tests themselves live as long as the process: to look
+# for garbage among a million of them takes a quarter of the time of collecting the tests.
 gc.set_threshold(20_000)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    gc.disable()
+    collected = yield
+    gc.freeze()
+    gc.enable()
+    return collected
+
 
 # A test measures no time: a machine that pauses is no failure. Examples are drawn anew each run.
 settings.register_profile("untimed", deadline=None, max_examples=50)
@@ -233,14 +242,7 @@ def run() -> Run:
 def forkserver() -> Any:
     """The context of processes that are forked from one that has imported what workers need."""
     context = SPAWNED("forkserver")
-    workers = "train.loop", "scan.executors", "scan.worker"
-    context.set_forkserver_preload(
-        [
-            "torch._dynamo",
-            "attnviz.models.scratch.native",
-            *(f"attnviz.commands.{w}" for w in workers),
-        ]
-    )
+    context.set_forkserver_preload(["tests.forked"])
     return context
 
 
@@ -288,12 +290,29 @@ def browser() -> Iterator["Browser"]:
         started.close()
 
 
+@pytest.fixture(scope="module")
+def kept_page(browser: "Browser") -> Iterator["Page"]:
+    """A page that the tests of a file use in turn: a new one takes as long as to open a file."""
+    context = browser.new_context(viewport=VIEWPORT, offline=True)
+    yield context.new_page()
+    context.close()
+
+
+VIEWPORT: "ViewportSize" = {"width": 1280, "height": 900}
+
+
 @pytest.fixture
-def opened(browser: "Browser", tmp_path: Path) -> Iterator[Open]:
+def opened(kept_page: "Page", tmp_path: Path) -> Iterator[Open]:
     """Opens a page from disk with the network cut off; no request and no error may come of it."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900}, offline=True)
     wrong: list[str] = []
     requests: list[str] = []
+    listeners: dict[str, Callable[[Any], None]] = {
+        "pageerror": lambda error: wrong.append(str(error)),
+        "console": lambda said: wrong.append(said.text),
+        "dialog": lambda dialog: wrong.append(dialog.message),
+        "request": lambda asked: requests.append(asked.url),
+    }
+    pages: list[Page] = []
 
     def open_page(
         written: str | Path, fragment: str = "", ready: str = "body[data-ready]"
@@ -303,16 +322,24 @@ def opened(browser: "Browser", tmp_path: Path) -> Iterator[Open]:
             file = written
         else:
             file.write_text(written, encoding="utf-8")
-        opened = context.new_page()
-        opened.on("pageerror", lambda error: wrong.append(str(error)))
-        opened.on("console", lambda said: wrong.append(said.text))
-        opened.on("dialog", lambda dialog: wrong.append(dialog.message))
-        opened.on("request", lambda asked: requests.append(asked.url))
-        opened.goto(f"file://{file}{fragment}")
-        opened.wait_for_selector(ready)
-        return opened
+        page = kept_page.context.new_page() if pages else kept_page
+        pages.append(page)
+        for event, listener in listeners.items():
+            page.on(event, listener)  # type: ignore[call-overload]
+        page.goto(f"file://{file}{fragment}")
+        page.wait_for_selector(ready)
+        return page
 
     yield open_page
-    context.close()
+    for page in pages[1:]:
+        page.close()
+    if pages:
+        # as a new page is: empty, light, and with the pointer outside
+        kept_page.goto("about:blank")
+        kept_page.mouse.move(-1, -1)
+        kept_page.emulate_media(color_scheme="light")
+        kept_page.set_viewport_size(VIEWPORT)
+        for event, listener in listeners.items():
+            kept_page.remove_listener(event, listener)
     assert wrong == []
     assert all(url.startswith(("file:", "blob:")) for url in requests)

@@ -13,7 +13,7 @@ BUILTIN = Path(attnviz.__path__[0]) / "builtin" / "gpt"
 SENTENCES = Path(__file__).parents[1] / "sentences" / "development"
 
 
-@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_title_claims_what_is_there_and_strange_texts_are_called_so(every: int) -> None:
     builtin = load_native(BUILTIN, "builtin")
     figures = figures_of(first_lines(builtin, SENTENCES, every=every))

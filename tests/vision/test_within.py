@@ -18,7 +18,7 @@ from attnviz.errors import AttnvizError, InputError, UsageError
 from attnviz.kit.prepare import TextOptions, prepare, verify
 from attnviz.records.heads import every_head
 from attnviz.records.places import RawImage
-from tests.conftest import slow
+from tests.conftest import slow, some
 from tests.vision.test_image_patches import Local, Places, check, noise
 from tests.vision.test_rows import Both, loaded
 from tests.vision.zoo import ZOO, processed, species
@@ -104,6 +104,7 @@ class Within(Local):
         return prepare(self.engine, self.text, TextOptions(special=True, given=images))
 
 
+@pytest.mark.parametrize("both", some(SHOWN), ids=lambda sighted: sighted.name, indirect=True)
 @pytest.mark.parametrize("size", [slow(WIDE, id="wide"), pytest.param((70, 150), id="tall")])
 def test_patches_react_to_the_pixels_of_their_boxes_and_to_no_others(
     both: Both, size: tuple[int, int]

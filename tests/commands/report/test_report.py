@@ -614,6 +614,7 @@ def test_answers_about_images_are_left_out_and_a_file_of_them_says_so(
     asked = {"question": "what is left of the circle?"}
     lines.write_text(json.dumps({**asked, "image": image}) + "\n")
     command = ("generate", "--file", str(lines), "-m", "shapes", "--head", "L3H0", "--check")
+    command += ("--max-new-tokens", "1")
     assert run(*command, "--resume", "-o", made).status is ExitStatus.OK
     why = "line 1 is left out: it has images, and groundedness is only of documents"
     assert f"holds no results of an evaluation: {why}; " in run("report", made).err

@@ -183,7 +183,7 @@ def test_a_saved_capture_shows_the_same(
 def test_every_form_can_be_drawn(
     run: Run, folders: dict[str, str], picture: str, tmp_path: Path, name: str, options: list[str]
 ) -> None:
-    for suffix in ("png", "svg"):
+    for suffix in ("png",) if options else ("png", "svg"):
         to = tmp_path / f"a.{suffix}"
         ended = run("show", picture, "-m", folders[name], *options, "-o", str(to))
         assert ended.status == 0, ended.err
