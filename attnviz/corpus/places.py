@@ -165,8 +165,7 @@ def is_result(path: str) -> UsageError:
     """The error of a corpus that is the folder of its own result, or a file of it."""
     what = "the folder" if os.path.isdir(path) or is_url(path) else "a file"
     return UsageError(
-        f"{shown(path)!r} is {what} of the result",
-        f"give another folder with {option('output')}",
+        f"{shown(path)!r} is {what} of the result", f"give another folder with {option('output')}"
     )
 
 

@@ -109,8 +109,7 @@ def local_picture(source: object, folder: Path) -> RawImage:
     if isinstance(source, str):
         if ADDRESS.match(source) or len(source) > LONGEST_PATH:
             raise InputError(
-                f"the image {source[:60]!r} is not the path of a file",
-                "save it, and give its path",
+                f"the image {source[:60]!r} is not the path of a file", "save it, and give its path"
             )
         return picture_of(folder / source)
     if not isinstance(source, PathLike | RawImage) and not hasattr(source, "size"):

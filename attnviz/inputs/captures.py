@@ -62,11 +62,7 @@ DAMAGE = (
 def load_capture(path: Path) -> Capture:
     """The capture in a file, bit for bit as it was saved."""
     shown = repr(str(path))
-    with (
-        opened(path) as stream,
-        _as_input_error(shown),
-        zipfile.ZipFile(stream) as archive,
-    ):
+    with opened(path) as stream, _as_input_error(shown), zipfile.ZipFile(stream) as archive:
         if f"{CAPTURE_META}.npy" not in archive.namelist():
             raise no_capture(shown)
         with _entry(archive, CAPTURE_META) as (entry, shape, dtype):

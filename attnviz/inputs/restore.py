@@ -24,12 +24,7 @@ from attnviz.records.capture import (
     ModelIdentity,
     TextLoss,
 )
-from attnviz.records.heads import (
-    LONGEST_NAME,
-    Bringing,
-    Head,
-    NamedHead,
-)
+from attnviz.records.heads import LONGEST_NAME, Bringing, Head, NamedHead
 from attnviz.records.places import (
     HeardSound,
     ImageView,

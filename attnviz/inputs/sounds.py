@@ -225,10 +225,7 @@ def _read_other(path: Path, start: float) -> RawSound:
             first = min(round(start * rate), frames)
             file.seek(first)
             blocks = file.blocks(
-                AT_ONCE,
-                frames=min(frames - first, LONGEST * rate),
-                dtype="float32",
-                always_2d=True,
+                AT_ONCE, frames=min(frames - first, LONGEST * rate), dtype="float32", always_2d=True
             )
             return _checked(path.name, blocks, rate, frames, start)
     except (RuntimeError, ValueError, TypeError) as error:

@@ -45,10 +45,7 @@ MeanTaken: TypeAlias = Annotated[
         "length.",
     ),
 ]
-OF_MEANS = (
-    needs("mean_from", "replacement", "mean"),
-    needs("mean_by", "mean_from", add="FILE"),
-)
+OF_MEANS = (needs("mean_from", "replacement", "mean"), needs("mean_by", "mean_from", add="FILE"))
 Vectors: TypeAlias = Mapping[Site, FloatArray]
 
 

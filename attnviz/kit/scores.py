@@ -238,8 +238,7 @@ def narrow(
         )
     if role is not None and report.scores is IMAGE_METRICS:
         raise IdleOption(
-            f"{option('role', role)} needs a text, as heads on images have no roles",
-            "leave it out",
+            f"{option('role', role)} needs a text, as heads on images have no roles", "leave it out"
         )
     if role is not None:
         listed = [each for each in listed if each.role is not None and each.role.name == role]

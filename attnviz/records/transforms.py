@@ -63,8 +63,7 @@ class Transforms(SavedTransforms):
     def __post_init__(self) -> None:
         if self.words and self.chars:
             raise IdleOption(
-                f"{option('words')} includes the merges of {option('chars')}",
-                "give one of them",
+                f"{option('words')} includes the merges of {option('chars')}", "give one of them"
             )
         for name in ("rollout", "weighted"):  # they would multiply ratios
             if self.relative is not None and getattr(self, name):

@@ -233,11 +233,7 @@ HISTOGRAMS: Mapping[Histogram, str] = {
     "position": "weight by key position",
     "largest": "windows by largest weight",
 }
-SIDES: Mapping[TokenSide, str] = {
-    "query": "query tokens",
-    "key": "key tokens",
-    "pair": "pairs",
-}
+SIDES: Mapping[TokenSide, str] = {"query": "query tokens", "key": "key tokens", "pair": "pairs"}
 
 
 def render_head(head: HeadAtlas, display: Display, top: int) -> Iterator[Text]:

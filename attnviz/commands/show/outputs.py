@@ -278,12 +278,7 @@ OUTPUTS: tuple[Output, ...] = (
     _view("heatmap", lambda _: Needs(), turns=True, shows_signed=True),
     _view("grid", _blocks_of_grid, every_head=True, turns=True),
     _view("text", lambda request: replace(_links(request), one_query=True)),
-    _view(
-        "links",
-        _links_of_list,
-        every_head=True,
-        make="attnviz.draw.terminal.table:render_list",
-    ),
+    _view("links", _links_of_list, every_head=True, make="attnviz.draw.terminal.table:render_list"),
     _view("image", lambda _: Needs(one_query=True, text=True)),
     _picture("heatmap"),
     _picture(

@@ -39,14 +39,7 @@ from attnviz.kit.prepare import HeadOptions
 from attnviz.kit.scores import score_capture
 from attnviz.records.apply import EVERYTHING, merged, queries_of, whole_exhibit
 from attnviz.records.capture import Capture
-from attnviz.records.exhibit import (
-    LITTLE_LEFT,
-    Choice,
-    Exhibit,
-    Filters,
-    HeadMap,
-    whole_map,
-)
+from attnviz.records.exhibit import LITTLE_LEFT, Choice, Exhibit, Filters, HeadMap, whole_map
 from attnviz.records.heads import Finding, Head, every_head
 from attnviz.records.merging import WHOLE, groups_of
 from attnviz.records.metrics import HeadMetrics

@@ -83,10 +83,7 @@ OF_MAP: tuple[Field[Any], ...] = (
 LINKS = Fields[Any](
     "LinkRow",
     "How much a query attends to a key in one head.",
-    (
-        *OF_MAP,
-        *_pair(Field("weight", float)),
-    ),
+    (*OF_MAP, *_pair(Field("weight", float))),
 )
 SCORES = Fields[Any](
     "ScoreRow",
@@ -119,10 +116,7 @@ IMPLICIT = Fields[Any](
 ERRORS = Fields[Any](
     "ErrorRow",
     "How much a query attends to a key in one head: the standard error of a mean over texts.",
-    (
-        *OF_MAP,
-        *_pair(Field("error", float, "The standard error of the mean weight.")),
-    ),
+    (*OF_MAP, *_pair(Field("error", float, "The standard error of the mean weight."))),
 )
 _NAMES = tuple(field.name for field in LINKS.all if field not in (*GATED, *PLACED, *TIMED))
 COLUMNS, EXACT = _NAMES[:-2], _NAMES[-2:]

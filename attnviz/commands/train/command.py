@@ -49,8 +49,7 @@ def train(
     session: Session,
     *,
     files: Annotated[
-        list[Path],
-        positional("FILE", "Text files to train on.", autocompletion=completion.TEXTS),
+        list[Path], positional("FILE", "Text files to train on.", autocompletion=completion.TEXTS)
     ],
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="DIR", help="The model's folder.")

@@ -23,13 +23,7 @@ from attnviz.draw.overlay import (
 )
 from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import add_key, hatch_ground, outline, sheet, write, write_titles
-from attnviz.draw.picture.paint import (
-    PictureOptions,
-    PictureWords,
-    Scale,
-    options_of,
-    words_for,
-)
+from attnviz.draw.picture.paint import PictureOptions, PictureWords, Scale, options_of, words_for
 from attnviz.errors import UsageError, option
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import Exhibit, Look

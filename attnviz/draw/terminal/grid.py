@@ -19,15 +19,7 @@ from rich.text import Text
 from attnviz.console import Display
 from attnviz.draw.headlines import map_title
 from attnviz.draw.labels import fenced
-from attnviz.draw.matrix import (
-    Grid,
-    cells_of,
-    digits_of,
-    grid_of,
-    head_name,
-    layer_name,
-    strongest,
-)
+from attnviz.draw.matrix import Grid, cells_of, digits_of, grid_of, head_name, layer_name, strongest
 from attnviz.draw.terminal.around import heading, legend, map_heading
 from attnviz.draw.terminal.cells import (
     color_of,

@@ -40,12 +40,7 @@ from attnviz.models.huggingface.attention import (
     watching,
 )
 from attnviz.models.huggingface.call import AttentionCall
-from attnviz.models.huggingface.capture import (
-    ProvenRows,
-    followed,
-    reduce_windows,
-    run_and_capture,
-)
+from attnviz.models.huggingface.capture import ProvenRows, followed, reduce_windows, run_and_capture
 from attnviz.models.huggingface.frozen import freeze_transformers
 from attnviz.models.huggingface.head_outputs import Writings, passed
 from attnviz.models.huggingface.head_parts import dissected, output_vectors

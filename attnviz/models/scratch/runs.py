@@ -13,12 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from attnviz.models.attention import (
-    Hook,
-    attached,
-    causal_mask,
-    kept,
-)
+from attnviz.models.attention import Hook, attached, causal_mask, kept
 from attnviz.models.engine import (
     LOGIT_ROWS,
     ChangedBatch,
