@@ -59,12 +59,12 @@ def find_term(name: str) -> Entry | None:
     return next((known[form] for form in _singulars(folded) if form in known), None)
 
 
-def nearest_names(name: str, others: Iterable[str] = (), count: int = 3) -> list[str]:
-    """The names of terms, and of these others, that are spelled most like this one."""
+def nearest_names(name: str, others: Iterable[str] = ()) -> list[str]:
+    """The three names of terms, and of these others, that are spelled most like this one."""
     known = {each: term.name for each, term in _names().items()}
     known |= {other: other for other in others}
     close = difflib.get_close_matches(name.casefold(), known, n=len(known), cutoff=0)
-    return [*dict.fromkeys(known[each] for each in close)][:count]
+    return [*dict.fromkeys(known[each] for each in close)][:3]
 
 
 @cache

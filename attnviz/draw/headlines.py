@@ -112,12 +112,10 @@ def head_title(choice: Choice, finding: Finding | None, capture: Capture) -> str
     (head,) = choice.heads
     if finding is not None and _of_unknown_words(finding, capture):
         return _title(str(head), finding, capture, ())
-    if not choice.picked:
+    if not choice.picked or choice.why in ("aligned", "sees"):
         return _title(str(head), finding, capture, capture.named(head.layer, head.head))
     shows = choice.why == "card" or (finding is not None and finding.behaviour is not None)
     known = [choice.named] if choice.named is not None and shows else []
-    if choice.why in ("aligned", "sees"):
-        return _title(str(head), finding, capture, capture.named(head.layer, head.head))
     return _title(str(head), finding, capture, known)
 
 

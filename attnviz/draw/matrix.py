@@ -217,10 +217,6 @@ def largest(values: FloatArray) -> float:
 
 
 def digits_of(values: FloatArray) -> int:
-    """Decimals for a map of these values."""
-    return digits_for(largest(values) or 1.0)
-
-
-def digits_for(most: float) -> int:
-    """Decimals with which the largest value does not round to zero."""
+    """Decimals for a map of these values, with which the largest does not round to zero."""
+    most = largest(values) or 1.0
     return 2 if most >= 0.1 else 3 if most >= 0.01 else 4

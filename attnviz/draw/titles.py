@@ -353,10 +353,8 @@ def named_words(words: Sequence[str]) -> str:
     return named + (f" and {len(words) - MOST_NAMED} more" if len(words) > MOST_NAMED else "")
 
 
-def _word_list(model: ModelIdentity | None) -> str:
+def _word_list(model: ModelIdentity) -> str:
     """A note on the file that lists the words that a translator knows."""
-    if model is None:
-        return ""
     folder = "attnviz/builtin/translator" if model.name == "translator" else model.name
     return f"; {readable(folder)}/words.txt lists those that it knows"
 

@@ -302,10 +302,11 @@ def text_alone(
     return _to_run(_read(session, source), refusal, hint)
 
 
-def texts_alone(session: Session, texts: Sequence[str], refusal: str) -> list[str]:
-    """Several texts, for a command that needs a run of each."""
+def texts_alone(session: Session, texts: Sequence[str]) -> list[str]:
+    """Several texts to compare, each of which needs a run."""
     read = (_read(session, TextIn(text), alone=False) for text in texts)
-    return [_to_run(each, refusal, "give the texts again") for each in read]
+    refusal, hint = "saved captures are not compared", "give the texts again"
+    return [_to_run(each, refusal, hint) for each in read]
 
 
 def _to_run(read: str | Path, refusal: str, hint: str) -> str:

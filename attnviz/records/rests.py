@@ -225,13 +225,9 @@ class FindMovingHead:
             found = float(more[row]), int(block.queries[row])
             self.best[head] = max(self.best.get(head, (-1.0, 0)), found, key=lambda each: each[0])
 
-    def highest(self) -> Head:
-        """The head with the highest share; ties go to the earliest head."""
-        return max(sorted(self.best), key=lambda head: self.best[head][0])
-
     def choice(self) -> Choice:
         """The head with the highest share; nothing is claimed of it where that is little."""
-        head = self.highest()
+        head = max(sorted(self.best), key=lambda head: self.best[head][0])  # the earliest of ties
         share, query = self.best[head]
         if share < MOVES:
             return Choice((head,), "even")

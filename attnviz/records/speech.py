@@ -248,9 +248,7 @@ MEDIAN = 7
 """Frames whose median takes the place of a weight."""
 
 
-def row_starts(
-    weights: Iterable[Waveform], rows: Sequence[int], median: int = MEDIAN
-) -> NDArray[np.int64]:
+def row_starts(weights: Iterable[Waveform], rows: Sequence[int]) -> NDArray[np.int64]:
     """The frame at which each of some rows begins, by the weights (all rows, frames) of each head.
 
     Each column is standardised over all rows of the decoder, those before the words and behind
@@ -261,22 +259,22 @@ def row_starts(
     """
     total, count = np.zeros((), np.float32), 0
     for own in weights:
-        total, count = total + standardised(own, rows, median), count + 1
+        total, count = total + standardised(own, rows), count + 1
     starts: NDArray[np.int64] = monotone_paths(-(total / np.float32(count))[None])[0, :, 0]
     return starts
 
 
-def standardised(weights: Waveform, rows: Sequence[int], median: int) -> Waveform:
+def standardised(weights: Waveform, rows: Sequence[int]) -> Waveform:
     """(rows, frames): of these rows the deviations of each column, filtered along each row."""
     wide = weights.astype(np.float32)
     spread = wide.std(axis=0)
     apart = wide[rows] - wide.mean(axis=0)
     scaled: Waveform = np.divide(apart, spread, out=np.zeros_like(apart), where=spread > 0)
-    half = median // 2
+    half = MEDIAN // 2
     if scaled.shape[1] <= half:
         return scaled
     padded = np.pad(scaled, ((0, 0), (half, half)), mode="reflect")
-    filtered: Waveform = np.median(sliding_window_view(padded, median, axis=1), axis=2)
+    filtered: Waveform = np.median(sliding_window_view(padded, MEDIAN, axis=1), axis=2)
     return filtered
 
 
@@ -325,10 +323,8 @@ class FindAligningHead:
                 whole = np.concatenate(self._begun.pop(head))
                 self.shares[head] = float(path_shares(whole[None])[0])
 
-    def highest(self) -> Head:
-        """The head to show; ties go to the earliest head."""
-        first = min(self._seen)
-        return max(sorted(self.shares), key=lambda head: self.shares[head], default=first)
-
     def choice(self) -> Choice:
-        return Choice((self.highest(),), "aligned")
+        """The head that follows the sound best; ties go to the earliest head."""
+        first = min(self._seen)
+        best = max(sorted(self.shares), key=lambda head: self.shares[head], default=first)
+        return Choice((best,), "aligned")

@@ -44,10 +44,6 @@ class HeadPoint:
     distance_from_median: float
     partial: str = ""
 
-    @property
-    def outlier(self) -> bool:
-        return self.distance_from_median > FAR
-
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
@@ -66,7 +62,7 @@ class Scatter:
     @property
     def outliers(self) -> Sequence[HeadPoint]:
         """The heads with an outlying score, the farthest first."""
-        return [point for point in self.points if point.outlier]
+        return [point for point in self.points if point.distance_from_median > FAR]
 
 
 def two_scores(names: str) -> tuple[str, str]:

@@ -62,10 +62,6 @@ class CircuitTask(OfQuestion):
     unaligned: tuple[int, int] = (0, 0)
 
     @property
-    def heads_per_layer(self) -> Sequence[int]:
-        return self.captures[0].model.heads_per_layer
-
-    @property
     def noun(self) -> str:
         """The noun for one of the texts that a mean or a search is over."""
         return "pair" if self.replacement == "source" else "text"

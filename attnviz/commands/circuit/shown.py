@@ -66,7 +66,7 @@ def ends_of(task: CircuitTask, whole: Estimate, nothing: Estimate) -> str:
 
 
 def names_of(parts: Sequence[Part], task: CircuitTask) -> str:
-    return listed_parts(parts, task.heads_per_layer) or "nothing"
+    return listed_parts(parts, task.captures[0].model.heads_per_layer) or "nothing"
 
 
 def _view(record: CircuitReport | CircuitSearch, *about: str, **more: Any) -> ResultView:

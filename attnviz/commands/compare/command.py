@@ -174,7 +174,7 @@ def command_line(
     to = destination_of(session, output)
     if to.format.binary or to.format.picture:
         session.refuse("top", wrong=f"does nothing for {to.format.name}")
-    words = texts_alone(session, texts or (), "saved captures are not compared")
+    words = texts_alone(session, texts or ())
     against = call.options.get("against")
     if against is not None:
         _check_one_text(words, call.options.get("query"))

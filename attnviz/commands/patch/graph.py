@@ -1,9 +1,8 @@
 """The strongest paths as a graph: layers upward, an arrow for each path, as wide as its share."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from attnviz.commands.patch.record import PatchEffect, PatchReport
+from attnviz.commands.patch.record import PatchReport
 from attnviz.draw.labels import SIGNED
 from attnviz.draw.picture.canvas import Lettering, place
 from attnviz.draw.picture.frame import GREY, write_line
@@ -27,14 +26,10 @@ LETTERS = {"q": -0.3, "k": 0.0, "v": 0.3}
 DOWN, BEND = 0.3, 0.2
 
 
-def strongest_paths(report: PatchReport) -> Sequence[PatchEffect]:
-    """The paths that are drawn, the strongest first."""
-    return [each for each in report.strongest[:MOST] if abs(each.share.mean) >= LEAST]
-
-
 def draw_graph(report: PatchReport, figure: "Figure", fonts: Lettering, top: float) -> float:
     """Draw the graph below a height in inches; its lower end."""
-    heads_per_layer, paths = report.capture.model.heads_per_layer, strongest_paths(report)
+    heads_per_layer = report.capture.model.heads_per_layer
+    paths = [each for each in report.strongest[:MOST] if abs(each.share.mean) >= LEAST]
     if not paths:
         write_line(figure, top, f"no path has a share of {LEAST:g} or more", size=9, va="top")
         return top - UP / 2

@@ -48,7 +48,7 @@ class PageImages:
         numbers = [capture.key_tokens[group.start].image for group in groups]
         images = [
             {
-                "uri": data_uri(image.raw.pixels),
+                "uri": min(_encoded(image.raw.pixels), key=len),
                 "about": about(capture, number),
                 "hatched": hatched(capture, number),
                 "width": image.raw.size[0],
@@ -130,12 +130,8 @@ def section(capture: Capture) -> str:
     return f'<section id="images" aria-label="The images">{"".join(stages)}</section>'
 
 
-def data_uri(pixels: Pixels) -> str:
-    """An image of at most `LARGEST` pixels a side, as PNG or JPEG, whichever is smaller."""
-    return min(_encoded(pixels), key=len)
-
-
 def _encoded(pixels: Pixels) -> Iterator[str]:
+    """An image of at most `LARGEST` pixels a side as PNG, and as JPEG."""
     from PIL import Image
 
     image = Image.fromarray(pixels)

@@ -13,14 +13,9 @@ STEPS = 20
 """Shades of each sign."""
 
 
-def map_style() -> str:
-    """The style of a page with maps."""
-    return source(f"{COMMON}.css", "draw/page/map.css") + _shades()
-
-
 def map_page(body: str, **values: str) -> list[str]:
     """A page with maps and no script, made of its body's file."""
-    style = map_style()
+    style = source(f"{COMMON}.css", "draw/page/map.css") + _shades()
     values |= {"policies": policies(policy(style, "")), "style": style}
     return [filled(source(HEAD, body), values)]
 

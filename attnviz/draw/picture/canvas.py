@@ -89,11 +89,11 @@ ZLIB = 4
 """The level of compression of a PNG: about the size of the usual 6, in half the time."""
 
 
-def figure_bytes(figure: "Figure", format: str, dpi: int | None = None) -> bytes:
-    """The content of a file; the same figure gives the same bytes. `dpi`: None for its own."""
+def figure_bytes(figure: "Figure", format: str) -> bytes:
+    """The content of a file; the same figure gives the same bytes."""
     page = current_page()
     if page is None:
-        check_size(figure, dpi or round(figure.dpi))
+        check_size(figure, round(figure.dpi))
     from matplotlib.text import Text
 
     buffer = io.BytesIO()
@@ -105,7 +105,7 @@ def figure_bytes(figure: "Figure", format: str, dpi: int | None = None) -> bytes
             save = partial(figure.savefig, buffer, format=format, metadata=metadata)
             if format == "png":
                 save = partial(save, pil_kwargs={"compress_level": ZLIB})
-            save(dpi=dpi or figure.dpi)
+            save(dpi=figure.dpi)
         else:
             write_page(figure, buffer, format, page, {**metadata, **page.metadata(format)})
     return buffer.getvalue()
