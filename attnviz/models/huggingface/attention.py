@@ -54,6 +54,14 @@ def forward(model: Any, *, through: Callable[..., Any] | None = None, **inputs: 
         ) from None
 
 
+def last_logits(model: Any, n: int, **inputs: Any) -> Tensor:
+    """The logits (B, n, V) of the last n positions; others are not computed if it can be asked."""
+    known = "logits_to_keep" in signature(model.forward).parameters
+    few: dict[str, Any] = {"logits_to_keep": n} if known else {}
+    logits: Tensor = forward(model, **inputs, **few).logits
+    return logits[:, -n:]
+
+
 ALONE = {"pixel_values": "image", "input_features": "sound", "input_values": "sound"}
 """Inputs of models that read no text, which the folder's settings make."""
 PASSING_ON = ("__torch_function__", "with_images")

@@ -7,7 +7,6 @@ pass checks that its heads add up to what their projection gave.
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from inspect import signature
 from itertools import pairwise
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,7 +19,7 @@ from attnviz.models.contributing import Writing
 from attnviz.models.engine import Handover, numbers
 from attnviz.models.frozen.last import LastLayer, LastRead, value_lengths
 from attnviz.models.frozen.layer import NEAR, frozen_norm
-from attnviz.models.huggingface.attention import forward, hooked
+from attnviz.models.huggingface.attention import hooked, last_logits
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import ProvenRows, hand_over
 from attnviz.models.huggingface.frozen import (
@@ -74,12 +73,10 @@ def last_read(
     if plan is None or known != state:
         plan = _plan(model, inputs["input_ids"][:, -1:].clone(), heads_per_layer)
         _PLANS[model] = state, plan
-    few = "logits_to_keep" in signature(model.forward).parameters
-    more: dict[str, Any] = {"logits_to_keep": 1} if few else {}
     recorder = LastRecorder(model, plan, rests)
     writings = Writings(model, plan.parts, "self", recorder.written, plan.parts)
     with writings.watched(), hooked(recorder.hooks()):
-        logits = forward(model, **inputs, **more).logits[:, -1:]
+        logits = last_logits(model, 1, **inputs)
     return recorder.read(inputs["input_ids"], logits, writings.biases)  # without our hooks
 
 

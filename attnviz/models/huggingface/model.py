@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from inspect import signature
 from typing import Any, Literal
 
 import numpy as np
@@ -36,6 +35,7 @@ from attnviz.models.huggingface.attention import (
     forward,
     gated,
     hooked,
+    last_logits,
     reads_images,
     watching,
 )
@@ -244,10 +244,8 @@ class HuggingFaceModel(LoadedModel):
             name: torch.cat([each[name] for each in rows]) if isinstance(value, Tensor) else value
             for name, value in rows[0].items()
         }
-        known = "logits_to_keep" in signature(self.model.forward).parameters
-        more: dict[str, Any] = {"logits_to_keep": len(answer)} if known else {}
         with torch.inference_mode():
-            logits = forward(self.model, **inputs, **more).logits[:, -len(answer) :]  # (B, m, V)
+            logits = last_logits(self.model, len(answer), **inputs)  # (B, m, V)
             return numbers(log_probability(logits, self._ids(answer)[0]))
 
 

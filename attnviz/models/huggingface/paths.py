@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from inspect import signature
 from typing import Any
 
 import torch
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from attnviz.models.engine import ChangedBatch, batches, taken_vectors
 from attnviz.models.first_order import SitesPassed, first_order
-from attnviz.models.huggingface.attention import corrected, forward, recording
+from attnviz.models.huggingface.attention import corrected, last_logits, recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.interventions import (
     SitePlace,
@@ -254,7 +253,4 @@ def _row(model: Any, ids: Sequence[int]) -> Tensor:
 
 def _last(model: Any, ids: Tensor) -> Tensor:
     """The logits (B, V) after the last position."""
-    few = "logits_to_keep" in signature(model.forward).parameters
-    more: dict[str, Any] = {"logits_to_keep": 1} if few else {}
-    logits: Tensor = forward(model, input_ids=ids, use_cache=False, **more).logits
-    return logits[:, -1]
+    return last_logits(model, 1, input_ids=ids, use_cache=False)[:, 0]
