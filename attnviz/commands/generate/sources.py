@@ -57,10 +57,7 @@ class AnswerReport:
 
     @cached_property
     def sources(self) -> list[int]:
-        """The columns of documents and images, or of all segments but the one that asks.
-
-        The largest share comes first.
-        """
+        """The columns of documents and images, or of all that does not ask; the largest first."""
         asks = {*RESTS, *self.answer.asking}
         some = [i for i, c in self._segments if c.name not in asks and i != self.asking]
         return sorted(some or [i for i, _ in self._segments], key=lambda i: -self.whole[i])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from attnviz.draw.headlines import map_title, sink_said
 from attnviz.draw.labels import DIVERGING, SEQUENTIAL, distinct_labels
-from attnviz.draw.matrix import farthest
+from attnviz.draw.matrix import farthest, strongest
 from attnviz.draw.picture.canvas import Lettering
 from attnviz.draw.titles import caption, facts, pane_titles, written
 from attnviz.errors import UsageError, option, readable
@@ -159,9 +159,8 @@ def signed_scale(cmap: str, matrices: list[FloatArray], label: str) -> Scale:
 
 def scale_for(cmap: str, kind: ColorScale, matrices: list[FloatArray], captured: Capture) -> Scale:
     """One scale for all these matrices: from 0 (or the lowest) to the strongest weight."""
-    high = max((float(np.fmax.reduce(m, axis=None, initial=0.0)) for m in matrices), default=0.0)
+    high = strongest(matrices)
     low = min((float(np.fmin.reduce(m, axis=None, initial=0.0)) for m in matrices), default=0.0)
-    high = high if high > 0 else 1.0
     what = "weight × norm" if captured.transformed_by(NormBased) else "weight"
     what = "standard error" if captured.transformed_by(ErrorsOverTexts) else what
     label = what + {"linear": "", "log": ", logarithmic", "row": " ÷ strongest"}[kind]
