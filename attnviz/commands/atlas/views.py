@@ -44,6 +44,10 @@ class HeadPoint:
     distance_from_median: float
     partial: str = ""
 
+    @property
+    def outlier(self) -> bool:
+        return self.distance_from_median > FAR
+
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
@@ -62,7 +66,7 @@ class Scatter:
     @property
     def outliers(self) -> Sequence[HeadPoint]:
         """The heads with an outlying score, the farthest first."""
-        return [point for point in self.points if point.distance_from_median > FAR]
+        return [point for point in self.points if point.outlier]
 
 
 def two_scores(names: str) -> tuple[str, str]:
