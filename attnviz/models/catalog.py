@@ -32,11 +32,10 @@ from attnviz.models.folder.files import (
     bundled_folder,
     cut,
     is_folder,
+    is_gguf,
     read_config,
     weight_files,
 )
-from attnviz.models.folder.gguf import PLAIN, is_gguf, read_gguf
-from attnviz.models.folder.gguf_folder import folder_of_gguf
 from attnviz.models.folder.llama import (
     UnknownSettingError,
     check_language_model,
@@ -269,9 +268,17 @@ def _commit(folder: Path) -> str:
     return parts[parts.index("snapshots") + 1]
 
 
+def _folder_of_gguf(path: Path) -> Path:
+    from attnviz.models.folder.gguf_folder import folder_of_gguf
+
+    return folder_of_gguf(path)
+
+
 def quantization_of(folder: Path) -> str | None:
     """How the weights of a folder, or of the GGUF file that it was made of, are quantised."""
     if (folder / LINK).is_symlink():
+        from attnviz.models.folder.gguf import read_gguf
+
         return read_gguf((folder / LINK).resolve()).quantization
     settings = read_config(folder).get("quantization_config")
     return cut(settings.get("quant_method")) if isinstance(settings, dict) else None
@@ -281,7 +288,7 @@ def dequantised(source: Source) -> str:
     """What quantised weights take in memory; empty for a model of others."""
     folder = None if source.name in KNOWN_MODELS else locate(source)[0]
     quantization = quantization_of(folder) if folder else None
-    if folder is None or quantization in (None, *PLAIN):
+    if folder is None or quantization in (None, "F32", "F16", "BF16"):
         return ""
     dtype = source.placement.torch_dtype()
     size = weight_count(folder) * dtype.itemsize
@@ -295,7 +302,7 @@ def save_folder(source: Source, target: Path) -> None:
     Raises:
         UsageError: the model is no GGUF file, or there is something at the target.
     """
-    from attnviz.models.weights import save_dequantised
+    from attnviz.models.gguf_weights import save_dequantised
 
     folder = locate(source)[0]
     if not (folder / LINK).is_symlink():
@@ -326,7 +333,7 @@ def _local_folder(name: str) -> Path | None:
     if len(held) > 1:
         names = ", ".join(each.name for each in held)
         raise ModelError(f"{name!r} holds several GGUF files: {names}", "give one of them")
-    return folder_of_gguf(held[0])
+    return _folder_of_gguf(held[0])
 
 
 def _local_path(name: str) -> Path | None:
@@ -425,7 +432,7 @@ def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Pat
         disable_progress_bars()
     with _download_errors(name, revision):
         if one_file:
-            return folder_of_gguf(Path(hub.hf_hub_download(*one_file.groups(), revision=revision)))
+            return _folder_of_gguf(Path(hub.hf_hub_download(*one_file.groups(), revision=revision)))
         return Path(hub.snapshot_download(name, revision=revision, allow_patterns=PATTERNS))
 
 
@@ -443,7 +450,7 @@ def cached(name: str, revision: str | None = None) -> Path | None:
             found = hub.hf_hub_download(
                 *one_file.groups(), revision=revision, local_files_only=True
             )
-            return folder_of_gguf(Path(found))
+            return _folder_of_gguf(Path(found))
         folder = Path(hub.snapshot_download(name, revision=revision, local_files_only=True))
     except LocalEntryNotFoundError:
         return None

@@ -5,33 +5,22 @@ from dataclasses import replace
 from hashlib import blake2b
 from math import prod
 from pathlib import Path
-from shutil import copytree, ignore_patterns
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError
 from attnviz.models.folder.files import (
     LINK,
     PICKLED,
-    WEIGHTS,
     check_asked,
     damaged,
     unpickled,
     weight_files,
     weight_shapes,
-)
-from attnviz.models.folder.gguf import (
-    PLAIN,
-    GgufFile,
-    damaged_gguf,
-    is_turned,
-    published,
-    read_gguf,
 )
 
 SEARCHED = 1 << 24
@@ -48,66 +37,14 @@ def read_weights(folder: Path, dtype: torch.dtype = torch.float32) -> dict[str, 
     try:
         for path in weight_files(folder):
             if path.name == LINK:
+                from attnviz.models.gguf_weights import read_quantised
+
                 tensors.update(read_quantised(path, dtype))
             else:
                 tensors.update(unpickled(path) if path.name == PICKLED else load_file(path))
     except (SafetensorError, OSError) as error:
         raise damaged(folder, error) from None
     return tensors
-
-
-TYPES = dict(zip(PLAIN, (torch.float32, torch.float16, torch.bfloat16), strict=True))
-
-
-def read_quantised(path: Path, dtype: torch.dtype) -> Iterator[tuple[str, Tensor]]:
-    """Each tensor of a GGUF file as transformers has it, dequantised one after another."""
-    import numpy
-    from gguf import GGMLQuantizationType, dequantize
-
-    file = read_gguf(path.resolve())
-    content = numpy.memmap(file.path, mode="c")  # what is written to it stays in this process
-    for own, tensor in file.tensors.items():
-        name = published(file, own)
-        if name is None:
-            continue
-        held = content[tensor.offset : tensor.offset + tensor.size]
-        if tensor.kind in TYPES:
-            values = torch.from_numpy(held).view(TYPES[tensor.kind])
-        else:
-            rows = held.reshape(*tensor.shape[:-1], -1)
-            values = torch.from_numpy(dequantize(rows, GGMLQuantizationType[tensor.kind])).to(dtype)
-        yield name, _as_trained(file, own, values.reshape(tensor.shape))
-
-
-def _as_trained(file: GgufFile, name: str, values: Tensor) -> Tensor:
-    """A tensor before llama.cpp's converter changed it.
-
-    It puts the two numbers that a position turns beside each other, and adds 1 to Gemma's norms.
-    """
-    if is_turned(file, name):
-        return values.t().contiguous()
-    if file.architecture.startswith("gemma") and name.endswith("norm.weight"):
-        return values - 1
-    heads = {"attn_q": "head_count", "attn_k": "head_count_kv"}.get(name.split(".")[-2])
-    if file.architecture != "llama" or heads is None:
-        return values
-    number = file.get(f"attention.{heads}")
-    if not isinstance(number, int) or number < 1 or len(values) % (2 * number):
-        raise damaged_gguf(file.path, f"{name} is not of {number} heads")
-    pairs = values.reshape(number, -1, 2, *values.shape[1:])
-    return pairs.transpose(1, 2).reshape(values.shape)
-
-
-def save_dequantised(folder: Path, target: Path) -> None:
-    """Write the folder of a GGUF file as transformers saves one, with its weights, or nothing."""
-    tensors = {name: each.contiguous() for name, each in read_weights(folder).items()}
-    with TemporaryDirectory(prefix=".attnviz-", dir=target.absolute().parent) as beside:
-        made = Path(beside) / target.name
-        copytree(folder, made, ignore=ignore_patterns(LINK))
-        save_file(tensors, made / WEIGHTS, metadata={"format": "pt"})
-        for path in (made, *made.iterdir()):
-            path.chmod(0o755 if path.is_dir() else 0o644)
-        made.replace(target)
 
 
 def check_parameters(parameters: int, folder: Path) -> None:

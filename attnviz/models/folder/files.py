@@ -25,7 +25,7 @@ IMAGES = "preprocessor_config.json"  # how images are read
 INDEX = f"{WEIGHTS}.index.json"  # where the weights are in several files
 ADAPTER, PARAMS = "adapter_config.json", "params.json"
 PICKLED, GGUF = "pytorch_model.bin", ".gguf"
-LINK = "attnviz-model.gguf"  # to the file that a folder was made of
+LINK, SHAPES = "attnviz-model.gguf", "attnviz-shapes.json"  # of the file that a folder stands for
 WORDS = "words.txt"  # of a translator: the words that it was trained to translate, one a line
 MERGES = ("vocab.json", "merges.txt")  # the first form of GPT-2's tokenizer
 
@@ -291,6 +291,15 @@ def cache_folder() -> Path:
     return base / "attnviz"
 
 
+def is_gguf(path: Path) -> bool:
+    """Whether a file begins as GGUF does, whatever its name is."""
+    try:
+        with path.open("rb") as stream:
+            return stream.read(4) == b"GGUF"
+    except (OSError, ValueError):
+        return False
+
+
 def is_folder(path: Path) -> bool:
     """Whether there is such a folder; no name is too long to ask."""
     try:
@@ -416,9 +425,8 @@ def unpickled(path: Path) -> "dict[str, torch.Tensor]":
 def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     """The shape of every tensor in one file of weights, by name, from its header."""
     if path.name == LINK:
-        from attnviz.models.folder.gguf import gguf_shapes
-
-        return gguf_shapes(path.resolve())
+        listed = read_object(path.with_name(SHAPES))
+        return {name: tuple(shape) for name, shape in listed.items()}
     if path.name == PICKLED:
         shapes: dict[str, tuple[int, ...]] = {}
         for name, tensor in unpickled(path).items():

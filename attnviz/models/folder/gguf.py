@@ -72,15 +72,6 @@ class GgufFile:
         return bytes_of.most_common(1)[0][0]
 
 
-def is_gguf(path: Path) -> bool:
-    """Whether a file begins as GGUF does, whatever its name is."""
-    try:
-        with path.open("rb") as stream:
-            return stream.read(len(MAGIC)) == MAGIC
-    except (OSError, ValueError):
-        return False
-
-
 def read_gguf(path: Path) -> GgufFile:
     """Read the header of a file; no tensor is read.
 
@@ -284,9 +275,8 @@ def is_turned(file: GgufFile, name: str) -> bool:
     return file.architecture == "gpt2" and name.startswith("blk.") and name.endswith(".weight")
 
 
-def gguf_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+def shapes_of(file: GgufFile) -> dict[str, tuple[int, ...]]:
     """The shape of every tensor under its name in transformers."""
-    file = read_gguf(path)
     names = ((own, published(file, own)) for own in file.tensors)
     return {
         name: file.tensors[own].shape[:: -1 if is_turned(file, own) else 1]

@@ -18,8 +18,8 @@ from tempfile import mkdtemp
 from typing import Any
 
 from attnviz.errors import ModelError, series
-from attnviz.models.folder.files import CONFIG, LINK, TOKENIZER, cache_folder, cut
-from attnviz.models.folder.gguf import ARCHITECTURES, GgufFile, damaged_gguf, published, read_gguf
+from attnviz.models.folder.files import CONFIG, LINK, SHAPES, TOKENIZER, cache_folder, cut
+from attnviz.models.folder.gguf import ARCHITECTURES, GgufFile, damaged_gguf, read_gguf, shapes_of
 from attnviz.models.folder.steps import GEMMA, GPT2, MODELS, SPACE, WORDS, Json, split_by, steps_of
 from attnviz.models.folder.tokenizer import SETTINGS, check_tokenizer
 
@@ -78,13 +78,13 @@ def _files(file: GgufFile) -> dict[str, str]:
             f"{str(file.path)!r} is one of several files",
             "join them with llama-gguf-split --merge",
         )
-    for name in file.tensors:
-        published(file, name)
+    shapes = shapes_of(file)
     tokenizer = _tokenizer(file)
     check_tokenizer(tokenizer)
     files: dict[str, Any] = {
         CONFIG: _config(file),
         TOKENIZER: tokenizer,
+        SHAPES: shapes,
         "generation_config.json": {f"{name}_token_id": _id(file, name) for name in ("bos", "eos")},
         SETTINGS: {"tokenizer_class": "TokenizersBackend", **_special(file), **_adds(file)},
     }

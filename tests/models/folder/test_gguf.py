@@ -17,7 +17,7 @@ from attnviz.errors import ExitStatus, ModelError, UsageError
 from attnviz.models.catalog import Source, load, locate
 from attnviz.models.folder import gguf as reader
 from attnviz.models.folder.files import cache_folder
-from attnviz.models.folder.gguf import ARCHITECTURES, gguf_shapes, read_gguf
+from attnviz.models.folder.gguf import ARCHITECTURES, read_gguf, shapes_of
 from attnviz.models.scratch.native import NativeModel
 from attnviz.models.weights import read_weights
 from tests.conftest import Run
@@ -448,7 +448,7 @@ def test_shapes_are_those_of_the_model(files: Callable[[str], tuple[Path, Any]])
     for kind in ("llama", "gpt2"):
         path, model = files(kind)
         held = {name: tuple(t.shape) for name, t in model.state_dict().items()}
-        shapes = gguf_shapes(path)
+        shapes = shapes_of(read_gguf(path))
         assert {name: held[name] for name in shapes} == shapes
         assert set(tensors(model, kind)) == set(read_gguf(path).tensors)
     assert len(ARCHITECTURES) == len(TYPES) - 1
