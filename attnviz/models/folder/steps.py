@@ -33,18 +33,16 @@ WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-
-
-def split_by(regex: str) -> Json:
-    """The step that splits a text by an expression, then into bytes."""
-    split = {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
-    in_bytes = {**BYTES, "add_prefix_space": False, "use_regex": False}
-    return {"type": "Sequence", "pretokenizers": [split, in_bytes]}
-
-
+SPLIT: Json = {
+    "type": "Split",
+    "pattern": {"Regex": WORDS},
+    "behavior": "Isolated",
+    "invert": False,
+}
+IN_BYTES: Json = {**BYTES, "add_prefix_space": False, "use_regex": False}
 QWEN2: Json = {
     "normalizer": {"type": "NFC"},
-    "pre_tokenizer": split_by(WORDS),
+    "pre_tokenizer": {"type": "Sequence", "pretokenizers": [SPLIT, IN_BYTES]},
     "decoder": {**BYTES, "use_regex": True},
 }
 GPT2: Json = {
@@ -95,6 +93,12 @@ def with_its_steps(folder: Path, raw: Mapping[str, Any]) -> Json | None:
     elif kind == "mistral" and len(model.get("vocab") or ()) > 100_000:
         return None  # transformers mends the pattern of some of them
     return {**raw, **built}
+
+
+def split_by(regex: str) -> Json:
+    """The step that splits a text by an expression, then into bytes."""
+    split = {**SPLIT, "pattern": {"Regex": regex}}
+    return {"type": "Sequence", "pretokenizers": [split, IN_BYTES]}
 
 
 def steps_of(name: str, settings: Mapping[str, Any]) -> Json:
