@@ -191,17 +191,18 @@ def jobs(folder: Path) -> tuple[Job, ...]:
         ),
         *(
             Job(
-                "small Llama, 4,096 tokens and 128 new, all heads to segments",
+                f"small Llama, 4,096 tokens and 128 new, all heads to segments, {engine}",
                 against,
-                answer(llama, 4096, 128, "transformers"),
+                answer(llama, 4096, 128, engine),
                 plain_answer(llama, 4096, 128, mode),
                 most,
                 1.1,
                 timed_inside=True,
             )
-            for against, mode, most in (
-                ("plain generate", "sdpa", 1.2),
-                ("generate, eager, output_attentions", "eager", None),
+            for engine, against, mode, most in (
+                ("native", "plain generate", "sdpa", 1.1),
+                ("transformers", "plain generate", "sdpa", 1.2),
+                ("native", "generate, eager, output_attentions", "eager", None),
             )
         ),
         Job(
@@ -363,13 +364,57 @@ def trained_size(folder: Path) -> tuple[Job, ...]:
     """What people run first on a model of SmolLM2's shape."""
     model, corpus = str(folder / "smollm"), str(folder / "200x47.jsonl")
     text, out = str(folder / "14.txt"), str(folder / "eager.npz")
+
+    def show(tokens: int, *more: str) -> list[str]:
+        file = str(folder / f"{tokens}.txt")
+        return [PYTHON, "-m", "attnviz", "show", "--file", file, "-m", model, *more]
+
+    def plain(tokens: int, kind: str) -> list[str]:
+        file, picture = str(folder / f"{tokens}.txt"), str(folder / "plain.png")
+        return [PYTHON, str(SCRIPTS / "plain.py"), model, file, kind, picture]
+
+    def answer(script: str, how: str) -> list[str]:
+        return [PYTHON, str(SCRIPTS / script), model, str(folder / "4096.txt"), "128", how]
+
     return (
+        Job(
+            "SmolLM2-sized, 14 tokens, the first screen",
+            "plain script",
+            show(14),
+            plain(14, "table"),
+            0.5,
+            0.92,
+        ),
+        Job(
+            "SmolLM2-sized, 14 tokens, one head as table",
+            "plain script",
+            show(14, "--head", "L5H1"),
+            plain(14, "table"),
+            0.45,
+            0.92,
+        ),
+        Job(
+            "SmolLM2-sized, 1,024 tokens, one head as PNG",
+            "plain script",
+            show(1024, "--head", "L5H3", "-o", str(folder / "one.png")),
+            plain(1024, "png"),
+            0.4,
+            0.5,
+        ),
+        Job(
+            "SmolLM2-sized, 4,096 tokens and 128 new, all heads to segments",
+            "plain generate",
+            answer("generate.py", "native"),
+            answer("plain_generate.py", "sdpa"),
+            1.1,
+            timed_inside=True,
+        ),
         Job(
             "whole scan, SmolLM2-sized, 200 documents of 14 to 80",
             "all statistics and the links, eager, batched",
             whole_scan(folder, "smollm", "200x47"),
             [PYTHON, str(SCRIPTS / "eager_scan.py"), model, corpus, out],
-            1.2,
+            0.5,
         ),
         Job(
             "SmolLM2-sized, the probe of all heads",
