@@ -344,7 +344,7 @@ def _own(folder: Path) -> Tokenizer | None:
         if whole is None:
             return None
         with foreign(folder):
-            return Tokenizer.from_str(json.dumps(whole))
+            return Tokenizer.from_str(json.dumps(whole, ensure_ascii=False))
 
 
 def _of_transformers(folder: Path, vocab_size: int) -> tuple[Any, str, bool]:

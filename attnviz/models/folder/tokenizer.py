@@ -115,6 +115,9 @@ def _check_merges(merges: object) -> None:
     """Check that every merge is of two tokens: a list, or two words with a space between."""
     if not isinstance(merges, list) or len(merges) > MOST_TOKENS:
         raise ValueError("the merges are not a list of pairs")
+    pairs = {*map(type, merges)} <= {list} and {*map(len, merges)} <= {2}
+    if pairs and {*map(type, chain.from_iterable(merges))} <= {str} and all(map(all, merges)):
+        return  # which half a million are found to be quickly
     for merge in merges:
         pair = merge.split(" ") if isinstance(merge, str) else merge
         two = isinstance(pair, list) and len(pair) == 2
