@@ -3,6 +3,7 @@
     python -m benchmarks                      # everything, five runs of each
     python -m benchmarks --only Llama --runs 7 --json figures.json
     python -m benchmarks --only "1,000 windows" --runs 1   # a long job
+    python -m benchmarks --gpu                # on a graphics processor
 
 Nothing else may run on the machine meanwhile.
 """
@@ -36,8 +37,15 @@ def main(
     only: Annotated[str, typer.Option(help="Only jobs with this in their name.")] = "",
     folder: Annotated[Path | None, typer.Option(help="Where checkpoints are kept.")] = None,
     figures: Annotated[Path | None, typer.Option("--json", help="Write the figures here.")] = None,
+    gpu: Annotated[bool, typer.Option("--gpu", help="The jobs of a graphics processor.")] = False,
+    tiny: Annotated[bool, typer.Option("--tiny", help="With --gpu, of a small model.")] = False,
 ) -> None:
     """Measure attnviz against what a user would pick instead."""
+    if gpu:
+        from benchmarks.gpu import measure
+
+        measure(tiny=tiny)
+        return
     if runs < LEAST_RUNS and not only:
         raise typer.BadParameter(f"{LEAST_RUNS} or more without --only", param_hint="--runs")
     with TemporaryDirectory() as temporary:

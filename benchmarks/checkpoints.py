@@ -60,16 +60,21 @@ def make(folder: Path) -> None:
     ):
         if not (folder / name / "model.safetensors").is_file():
             build().save_pretrained(folder / name)
-            (folder / name / "tokenizer.json").write_text(json.dumps(_tokenizer()))
-            # else transformers makes a GPT-2 tokenizer of its own from this file
-            settings = json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"})
-            (folder / name / "tokenizer_config.json").write_text(settings)
+            save_tokenizer(folder / name)
     draw = random.Random(0)
     for length in LENGTHS:
         words = " ".join(draw.choices(WORDS, k=length))
         (folder / f"{length}.txt").write_text(words + "\n")
     for name, (documents, fewest, most) in CORPORA.items():
         (folder / f"{name}.jsonl").write_text(_corpus(documents, fewest, most))
+
+
+def save_tokenizer(folder: Path) -> None:
+    """Write the tokenizer of words into a model's folder."""
+    (folder / "tokenizer.json").write_text(json.dumps(_tokenizer()))
+    # else transformers makes a GPT-2 tokenizer of its own from this file
+    settings = json.dumps({"tokenizer_class": "PreTrainedTokenizerFast"})
+    (folder / "tokenizer_config.json").write_text(settings)
 
 
 def _corpus(documents: int, fewest: int, most: int) -> str:
