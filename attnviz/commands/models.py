@@ -17,9 +17,10 @@ from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.option import OUTPUT, command, panel_option, positional
 from attnviz.kit.result import Form, Result
 from attnviz.kit.session import Session
-from attnviz.kit.write import as_output_error, make_folder
+from attnviz.kit.write import as_output_error
 from attnviz.models.catalog import (
     Source,
+    dequantised,
     describe,
     identity_of,
     known_models,
@@ -244,11 +245,12 @@ def models(
     if save is not None:
         if name is None:
             raise UsageError(f"{option('save')} needs a model", "name a GGUF file")
-        make_folder(save.absolute().parent)
+        source = g.source_of(session, g.WhichModel(model=name))
+        if takes := dequantised(source):
+            session.note(takes)
         with as_output_error(save):
-            save_folder(g.source_of(session, g.WhichModel(model=name)), save)
+            save_folder(source, save)
         session.wrote(save)
-        return
     to = destination_of(session, output)
     described = None if name is None else _described(name)
     known = known_models() if described is None else [described[0]]

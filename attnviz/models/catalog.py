@@ -25,14 +25,15 @@ from attnviz.models.folder.files import (
     GGUF,
     IMAGES,
     INDEX,
-    LINK,
     MERGES,
+    PICKLED,
     TOKENIZER,
     WEIGHTS,
     bundled_folder,
     cut,
     is_folder,
     is_gguf,
+    link_of,
     read_config,
     weight_files,
 )
@@ -214,7 +215,7 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
     folder = local or cached(name)
     if folder is not None:
         place = "a folder" if local else "in the cache"
-        if (folder / LINK).is_symlink():
+        if link_of(folder):
             place = f"a GGUF file, {quantization_of(folder)}"
         facts = _facts_of(folder, name, "bundled" if name in BUNDLED else place)
         return facts, read_card(folder, name, (facts.heads_per_layer,) * facts.layers)
@@ -234,7 +235,7 @@ def parameters_of(source: Source) -> ParameterCount:
         raise UsageError(f"{name} has no matrices of its own", f"count those of {BUILTIN}")
     if name in GPT_SIZES and source.revision is None:
         return known_count(name)
-    if _local_folder(name):
+    if _local_folder(name) or OF_HUB.fullmatch(name):
         return folder_count(name, locate(source)[0])
     return config_count(name, fetch_config(name, source.revision, offline=source.offline))
 
@@ -262,10 +263,11 @@ def identity_of(source: Source, parameters: int = 0) -> ModelIdentity:
 
 def _commit(folder: Path) -> str:
     """The commit by which the hub's cache names a folder, or that of a GGUF file in it."""
-    if not (folder / LINK).is_symlink():
+    link = link_of(folder)
+    if link is None:
         return folder.name
-    parts = (folder / LINK).readlink().parts
-    return parts[parts.index("snapshots") + 1]
+    parts = link.readlink().parts
+    return parts[-parts[::-1].index("snapshots")]
 
 
 def _folder_of_gguf(path: Path) -> Path:
@@ -276,12 +278,12 @@ def _folder_of_gguf(path: Path) -> Path:
 
 def quantization_of(folder: Path) -> str | None:
     """How the weights of a folder, or of the GGUF file that it was made of, are quantised."""
-    if (folder / LINK).is_symlink():
+    if link := link_of(folder):
         from attnviz.models.folder.gguf import read_gguf
 
-        return read_gguf((folder / LINK).resolve()).quantization
+        return read_gguf(link.resolve()).quantization
     settings = read_config(folder).get("quantization_config")
-    return cut(settings.get("quant_method")) if isinstance(settings, dict) else None
+    return cut(settings.get("quant_method")) if settings and isinstance(settings, dict) else None
 
 
 def dequantised(source: Source) -> str:
@@ -305,7 +307,7 @@ def save_folder(source: Source, target: Path) -> None:
     from attnviz.models.gguf_weights import save_dequantised
 
     folder = locate(source)[0]
-    if not (folder / LINK).is_symlink():
+    if not link_of(folder):
         raise UsageError(
             f"{option('save')} writes the folder of a GGUF file, but {source.name} is none",
             "leave it out",
@@ -313,6 +315,7 @@ def save_folder(source: Source, target: Path) -> None:
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UsageError(f"{str(target)!r} is there already", "name a new folder")
     check_weights(folder, source.placement)
+    target.absolute().parent.mkdir(parents=True, exist_ok=True)
     save_dequantised(folder, target)
 
 
@@ -323,12 +326,12 @@ OF_HUB = re.compile(r"([\w.-]+(?:/[\w.-]+)?):(.+\.gguf)", re.IGNORECASE)
 def _local_folder(name: str) -> Path | None:
     """The folder that a name means, or None for a model of the hub."""
     path = _local_path(name)
-    if path is None or ((path / CONFIG).is_file() and any(path.glob("*.safetensors"))):
-        return path
-    held = sorted(path.glob(f"*{GGUF}")) if is_folder(path) else []
-    if is_gguf(path):
-        held = [path]
-    if not held or (path / LINK).is_symlink():
+    if path is None or is_gguf(path):
+        return path and _folder_of_gguf(path)
+    named = sorted(path.glob("*.[gG][gG][uU][fF]")) if is_folder(path) else []
+    held = [each for each in named if is_gguf(each)]
+    whole = any((path / name).is_file() for name in (WEIGHTS, INDEX, PICKLED)) if held else True
+    if whole or link_of(path):
         return path
     if len(held) > 1:
         names = ", ".join(each.name for each in held)
@@ -391,7 +394,9 @@ def files_of_model(source: Source) -> list[tuple[str, int, str]]:
     folder, revision = locate(source)
     if source.name in KNOWN_MODELS:
         return []  # they change with the version of attnviz
-    states = ((path, path.stat()) for path in sorted(folder.iterdir()) if path.is_file())
+    link = link_of(folder)
+    held = [link.resolve()] if link else sorted(folder.iterdir())
+    states = ((path, path.stat()) for path in held if path.is_file())
     return [(path.name, s.st_size, revision or str(s.st_mtime_ns)) for path, s in states]
 
 
@@ -430,9 +435,14 @@ def fetch(name: str, revision: str | None, *, offline: bool, quiet: bool) -> Pat
 
     if quiet:
         disable_progress_bars()
+    if one_file:
+        from attnviz.models.folder.gguf import check_package
+
+        check_package()
+        with _download_errors(name, revision, file=one_file[2]):
+            found = hub.hf_hub_download(*one_file.groups(), revision=revision)
+        return _folder_of_gguf(Path(found))
     with _download_errors(name, revision):
-        if one_file:
-            return _folder_of_gguf(Path(hub.hf_hub_download(*one_file.groups(), revision=revision)))
         return Path(hub.snapshot_download(name, revision=revision, allow_patterns=PATTERNS))
 
 
@@ -501,7 +511,7 @@ def fetch_config(name: str, revision: str | None, *, offline: bool) -> Path:
 
 @contextmanager
 def _download_errors(
-    name: str, revision: str | None, names: Sequence[str] = KNOWN_MODELS
+    name: str, revision: str | None, names: Sequence[str] = KNOWN_MODELS, *, file: str = CONFIG
 ) -> Iterator[None]:
     """Turn the errors of a download into sentences; `name` may misspell one of `names`."""
     from huggingface_hub.errors import (
@@ -534,7 +544,7 @@ def _download_errors(
         ) from None
     except RemoteEntryNotFoundError:
         raise ModelError(
-            f"the hub has {name!r}, but no {CONFIG} in it", "use a model that transformers can load"
+            f"the hub has {name!r}, but no {file} in it", "use a model that transformers can load"
         ) from None
     except Exception:  # without a network, a library in there can raise anything
         raise _not_fetched(name, "the hub could not be reached", names) from None

@@ -63,7 +63,7 @@ def _as_trained(file: GgufFile, name: str, values: Tensor) -> Tensor:
 def save_dequantised(folder: Path, target: Path) -> None:
     """Write the folder of a GGUF file as transformers saves one, with its weights, or nothing."""
     read = read_quantised(folder / LINK, torch.float32)
-    tensors = {name: each.contiguous() for name, each in read}
+    tensors = {name: each.float().contiguous() for name, each in read}
     with TemporaryDirectory(prefix=".attnviz-", dir=target.absolute().parent) as beside:
         made = Path(beside) / target.name
         copytree(folder, made, ignore=ignore_patterns(LINK, SHAPES))

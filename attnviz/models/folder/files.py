@@ -291,9 +291,21 @@ def cache_folder() -> Path:
     return base / "attnviz"
 
 
+UNPACKED: set[Path] = set()
+"""The folders that this process made of GGUF files outside the cache."""
+
+
+def link_of(folder: Path) -> Path | None:
+    """The link to the GGUF file that a folder was made of; a stranger's folder has none."""
+    own = folder.parent == cache_folder() or folder in UNPACKED
+    return folder / LINK if own and (folder / LINK).is_symlink() else None
+
+
 def is_gguf(path: Path) -> bool:
-    """Whether a file begins as GGUF does, whatever its name is."""
+    """Whether a file begins as GGUF does, whatever its name is; a pipe is none."""
     try:
+        if not path.is_file():
+            return False
         with path.open("rb") as stream:
             return stream.read(4) == b"GGUF"
     except (OSError, ValueError):
@@ -387,9 +399,10 @@ def weight_files(folder: Path) -> list[Path]:
                 "copy or download the model again",
             )
         return [folder / name for name in names]
-    for name in (PICKLED, LINK):
-        if (folder / name).is_file():
-            return [folder / name]
+    if link := link_of(folder):
+        return [link]
+    if (folder / PICKLED).is_file():
+        return [folder / PICKLED]
     pickled = [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")]
     refused = f" (pickled weights such as {pickled[0].name} are not loaded)" if pickled else ""
     raise ModelError(

@@ -63,13 +63,22 @@ class GgufFile:
         """How its weights are quantised, as llama.cpp names the whole of them: `Q4_K_M`."""
         from gguf import LlamaFileType
 
-        with_name = {each.value: each.name for each in LlamaFileType if each.value < 1000}
-        if name := with_name.get(self.settings.get("general.file_type", -1)):
-            return name.removeprefix("MOSTLY_").removeprefix("ALL_")
         bytes_of = Counter[str]()
         for tensor in self.tensors.values():
             bytes_of[tensor.kind] += tensor.size
-        return bytes_of.most_common(1)[0][0]
+        quantised = Counter({k: n for k, n in bytes_of.items() if k not in PLAIN})
+        most = (quantised or bytes_of).most_common(1)[0][0]
+        stated = self.settings.get("general.file_type")
+        names = {each.value: each.name for each in LlamaFileType if each.value < 1000}
+        name = names.get(stated if isinstance(stated, int) else -1, most)
+        name = name.removeprefix("MOSTLY_").removeprefix("ALL_")
+        return name if (name in PLAIN) == (not quantised) else most
+
+
+def check_package() -> None:
+    """See that the package of llama.cpp's authors is there."""
+    if find_spec("gguf") is None:
+        raise missing("reading a GGUF file needs the package gguf", "gguf")
 
 
 def read_gguf(path: Path) -> GgufFile:
@@ -79,8 +88,7 @@ def read_gguf(path: Path) -> GgufFile:
         ModelError: it cannot be read, or its header asks for what the file does not hold.
         UsageError: the package gguf is not installed.
     """
-    if find_spec("gguf") is None:
-        raise missing("reading a GGUF file needs the package gguf", "gguf")
+    check_package()
     try:
         return _read(path, path.stat().st_mtime_ns)
     except OSError as error:

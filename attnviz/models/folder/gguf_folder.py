@@ -10,15 +10,25 @@ import os
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain, count
 from pathlib import Path
 from shutil import rmtree
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 from attnviz.errors import ModelError, series
-from attnviz.models.folder.files import CONFIG, LINK, SHAPES, TOKENIZER, cache_folder, cut
+from attnviz.models.folder.files import (
+    CONFIG,
+    LINK,
+    SHAPES,
+    TOKENIZER,
+    UNPACKED,
+    cache_folder,
+    cut,
+    is_size,
+)
 from attnviz.models.folder.gguf import ARCHITECTURES, GgufFile, damaged_gguf, read_gguf, shapes_of
 from attnviz.models.folder.steps import GEMMA, GPT2, MODELS, SPACE, WORDS, Json, split_by, steps_of
 from attnviz.models.folder.tokenizer import SETTINGS, check_tokenizer
@@ -35,34 +45,42 @@ def folder_of_gguf(path: Path) -> Path:
         UsageError: the package gguf is not installed.
     """
     path = path.expanduser().absolute()
-    file, state = read_gguf(path), path.stat()
+    state = read_gguf(path).path.stat()
     about = repr((FORMAT, str(path), state.st_size, state.st_mtime_ns)).encode()
-    folder = cache_folder() / f"{path.name}-{blake2b(about, digest_size=8).hexdigest()}"
-    if (folder / CONFIG).is_file():
+    mark = blake2b(about, digest_size=8).hexdigest()
+    return _made(path, cache_folder() / f"{path.name[:80]}-{mark}")
+
+
+@lru_cache(maxsize=8)
+def _made(path: Path, folder: Path) -> Path:
+    """Write the folder, unless it is there whole; for this process alone if the cache is shut."""
+    if all((folder / name).exists() for name in (CONFIG, TOKENIZER, SHAPES, SETTINGS, LINK)):
         return folder
     try:
-        content = _files(file)
+        content = _files(read_gguf(path))
     except (ArithmeticError, IndexError, KeyError, TypeError, ValueError) as error:
         raise damaged_gguf(path, error) from None
-    return _kept(folder, path, content)
-
-
-def _kept(folder: Path, path: Path, content: Mapping[str, str]) -> Path:
-    """Write a folder whole or not at all; where the cache cannot be written, for this process."""
-    try:
+    with suppress(OSError):
         folder.parent.mkdir(parents=True, exist_ok=True)
-        made = Path(mkdtemp(prefix="attnviz-", dir=folder.parent))
-    except OSError:
-        made = folder = Path(mkdtemp(prefix="attnviz-"))
-        atexit.register(rmtree, made, ignore_errors=True)
+        with TemporaryDirectory(prefix=".attnviz-", dir=folder.parent) as beside:
+            _write(Path(beside) / "new", path, content)
+            rmtree(folder, ignore_errors=True)  # a part of one, of which something was deleted
+            os.rename(Path(beside) / "new", folder)
+        return folder
+    made = Path(mkdtemp(prefix="attnviz-"))
+    atexit.register(rmtree, made, ignore_errors=True)
+    with suppress(OSError):
+        _write(made / "model", path, content)
+        UNPACKED.add(made / "model")
+        return made / "model"
+    raise ModelError(f"what is made of {str(path)!r} cannot be written", "make room on the disk")
+
+
+def _write(folder: Path, path: Path, content: Mapping[str, str]) -> None:
+    folder.mkdir()
     for name, text in content.items():
-        (made / name).write_text(text, encoding="utf-8")
-    (made / LINK).symlink_to(path)
-    if made != folder:
-        with suppress(OSError):  # another process was faster
-            os.rename(made, folder)
-        rmtree(made, ignore_errors=True)
-    return folder
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / LINK).symlink_to(path)
 
 
 def _files(file: GgufFile) -> dict[str, str]:
@@ -215,7 +233,9 @@ def _numbers(file: GgufFile, name: str) -> list[float]:
 # The tokenizer.
 
 CONTROL, USER_DEFINED = 3, 4
-LONGEST_PIECE = 256
+LONGEST_PIECE, MOST_CHARACTERS = 256, 1 << 22
+PAIRS_OF_EACH = 8
+"""Pairs of halves for each piece, of which real vocabularies have two."""
 SPECIAL = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
 LLAMA3 = WORDS.replace(r"\p{N}|", r"\p{N}{1,3}|", 1)
 SPLITS: Mapping[str, str] = {
@@ -228,7 +248,7 @@ SPLITS: Mapping[str, str] = {
 
 def _id(file: GgufFile, name: str) -> int | None:
     id_ = file.settings.get(f"tokenizer.ggml.{name}_token_id")
-    return id_ if isinstance(id_, int) and id_ < len(_tokens(file)) else None
+    return id_ if is_size(id_, len(_tokens(file)) - 1) else None
 
 
 def _tokens(file: GgufFile) -> list[str]:
@@ -324,19 +344,19 @@ def _pieces(file: GgufFile) -> tuple[dict[str, int], list[list[str]], Json]:
 
 def _merges(vocabulary: Mapping[str, int], rank: Sequence[float]) -> Iterator[list[str]]:
     """The pairs of pieces that make a piece, the best piece first; of it, the longest halves."""
-    found = []
+    if sum(map(len, vocabulary)) > MOST_CHARACTERS or max(map(len, vocabulary)) > LONGEST_PIECE:
+        raise ValueError("its pieces are too long")
+    found: list[tuple[tuple[float, int, int], int, int]] = []
     for token, id_ in vocabulary.items():
-        if len(token) > LONGEST_PIECE:
-            raise ValueError(f"a piece has {len(token):,} characters")
         halves = ((token[:at], token[at:]) for at in range(1, len(token)))
-        pairs = [
-            (vocabulary[a], vocabulary[b], a, b)
-            for a, b in halves
-            if a in vocabulary and b in vocabulary
-        ]
-        found += [((rank[id_], len(a), len(b)), a, b) for _, _, a, b in sorted(pairs)]
+        ids = ((vocabulary.get(a), vocabulary.get(b), len(a), len(b)) for a, b in halves)
+        pairs = sorted((a, b, *sizes) for a, b, *sizes in ids if a is not None and b is not None)
+        found += [((rank[id_], first, second), a, b) for a, b, first, second in pairs]
+        if len(found) > PAIRS_OF_EACH * len(vocabulary):
+            raise ValueError("its pieces can be put together in too many ways")
     found.sort(key=lambda pair: pair[0], reverse=True)
-    return ([first, second] for _, first, second in found)
+    tokens = {id_: token for token, id_ in vocabulary.items()}
+    return ([tokens[a], tokens[b]] for _, a, b in found)
 
 
 def _added(file: GgufFile, vocabulary: Mapping[str, int]) -> list[Json]:

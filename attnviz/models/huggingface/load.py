@@ -23,13 +23,12 @@ from attnviz.models.folder.config import (
     transformers_config,
 )
 from attnviz.models.folder.files import (
-    LINK,
     PICKLED,
     cut,
     foreign,
+    link_of,
     plain_config,
     read_config,
-    weight_files,
 )
 from attnviz.models.folder.reading import BESIDE, TOWERS, reads_no_text, reads_of
 from attnviz.models.folder.tokenizer import TYPES
@@ -372,7 +371,7 @@ def _load_weights(folder: Path, placement: Placement) -> Any:
         if quantised:
             config.quantization_config = quantised
         _check_size(model_class, config, folder)
-        linked = weight_files(folder)[0].name == LINK
+        linked = link_of(folder) is not None
         given = read_weights(folder, placement.torch_dtype()) if linked else None
         model, report = model_class.from_pretrained(
             None if linked else folder,
@@ -413,6 +412,10 @@ def _dequantising(folder: Path) -> dict[str, Any]:
     """The settings with which transformers makes floating point of quantised weights, if it can."""
     settings = read_config(folder).get("quantization_config")
     method = settings.get("quant_method") if isinstance(settings, dict) else None
+    if isinstance(settings, dict) and (
+        settings.get("load_in_4bit") or settings.get("load_in_8bit")
+    ):
+        method = "bitsandbytes"
     if not settings or (method == "fp8" and find_spec("accelerate")) or method == "mxfp4":
         return {**settings, "dequantize": True} if settings else {}
     if method == "fp8":

@@ -1,9 +1,11 @@
 """A GGUF file is the model that transformers makes of it, and a damaged one is told so."""
 
 import json
+import os
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from shutil import copytree, rmtree
 from typing import Any
 
 import gguf
@@ -14,9 +16,10 @@ import transformers
 
 import attnviz
 from attnviz.errors import ExitStatus, ModelError, UsageError
-from attnviz.models.catalog import Source, load, locate
+from attnviz.models.catalog import Source, files_of_model, load, locate
 from attnviz.models.folder import gguf as reader
-from attnviz.models.folder.files import cache_folder
+from attnviz.models.folder import gguf_folder
+from attnviz.models.folder.files import LINK, SHAPES, cache_folder
 from attnviz.models.folder.gguf import ARCHITECTURES, read_gguf, shapes_of
 from attnviz.models.scratch.native import NativeModel
 from attnviz.models.weights import read_weights
@@ -246,7 +249,7 @@ def test_the_folder_that_is_saved_is_the_model_that_transformers_reads_of_the_fi
 ) -> None:
     path, _ = files("gemma3_text")
     ended = run("models", str(path), "--save", str(tmp_path / "new" / "folder"))
-    assert (ended.status, ended.out) == (0, "")
+    assert (ended.status, "a context of 128 tokens" in ended.out) == (0, True)
     saved = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "new" / "folder")
     theirs = transformers.AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name)
     for name, tensor in theirs.state_dict().items():
@@ -293,6 +296,108 @@ def test_without_the_package_it_is_said_how_to_install_it(
         "reading a GGUF file needs the package gguf, which is not installed; install it"
         in ended.err
     )
+
+
+def test_a_folder_of_which_the_cache_lost_a_part_is_made_again(tmp_path: Path) -> None:
+    path = write(tmp_path / "model.gguf", made("llama", 640))
+    folder = locate(Source(str(path)))[0]
+    for name in ("config.json", "tokenizer.json", LINK):
+        (folder / name).unlink()
+        gguf_folder._made.cache_clear()  # as in another process
+        assert locate(Source(str(path)))[0] == folder
+        assert (folder / name).exists()
+
+
+def test_a_scan_goes_on_when_the_cache_was_emptied(tmp_path: Path) -> None:
+    path = write(tmp_path / "model.gguf", made("llama", 640))
+    before = files_of_model(Source(str(path)))
+    rmtree(locate(Source(str(path)))[0])
+    gguf_folder._made.cache_clear()
+    assert files_of_model(Source(str(path))) == before
+    assert [name for name, _, _ in before] == ["model.gguf"]
+
+
+def test_a_strangers_folder_is_not_taken_for_one_of_the_cache(
+    files: Callable[[str], tuple[Path, Any]], run: Run, tmp_path: Path
+) -> None:
+    own = locate(Source(str(files("llama")[0])))[0]
+    evil = tmp_path / "evil"
+    copytree(own, evil, symlinks=True)
+    (evil / SHAPES).write_text('{"a": 5}')
+    ended = run("models", str(evil))
+    assert (ended.status, "bug" in ended.err) == (0, False)  # it is a folder that holds a GGUF file
+    (evil / LINK).unlink()
+    (evil / LINK).write_bytes(b"GGUF")
+    ended = run("models", str(evil))
+    assert (ended.status, "is damaged or incomplete" in ended.err) == (ExitStatus.MODEL, True)
+
+
+def test_a_pipe_is_not_waited_for(run: Run, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "model.gguf")
+    for name in (tmp_path, tmp_path / "model.gguf"):
+        assert run("models", str(name)).status == ExitStatus.MODEL
+
+
+def test_a_name_may_be_as_long_as_a_name_can_be(run: Run, tmp_path: Path) -> None:
+    path = write(tmp_path / f"{'a' * 245}.gguf", made("llama", 640))
+    assert run("tokens", "a", "-m", str(path)).status == 0
+    assert run("tokens", "a", "-m", str(tmp_path / ("b" * 300))).status == ExitStatus.MODEL
+
+
+def test_weights_beside_a_gguf_file_are_the_model(
+    files: Callable[[str], tuple[Path, Any]], run: Run, tmp_path: Path, gpt2_copy: Path
+) -> None:
+    for name in ("a.gguf", "b.gguf"):
+        (gpt2_copy / name).symlink_to(files("llama")[0])
+    assert "model.safetensors" in os.listdir(gpt2_copy)
+    assert load(Source(str(gpt2_copy))).identity.architecture == "gpt2"
+
+
+def test_the_stated_type_is_believed_only_as_a_name(
+    files: Callable[[str], tuple[Path, Any]], run: Run, tmp_path: Path
+) -> None:
+    _, model = files("llama")
+    for kind, stated, said in (
+        (Kind.F32, 15, "F32"),
+        (Kind.Q8_0, 0, "Q8_0"),
+        (Kind.Q8_0, [1, 2], "Q8_0"),
+        (Kind.Q8_0, 7, "Q8_0"),
+    ):
+        path = write(tmp_path / "model.gguf", model, kind, **{"general.file_type": stated})
+        row = json.loads(run("models", str(path), "-f", "jsonl").out)
+        assert row["where"] == f"a GGUF file, {said}"
+
+
+def test_pieces_that_go_together_in_too_many_ways_are_refused_early() -> None:
+    tokens = [f"{'a' * i}{'b' * j}" for i in range(60) for j in range(60 - i)]
+    vocabulary = {token: i for i, token in enumerate(tokens)}
+    with pytest.raises(ValueError, match="in too many ways"):
+        list(gguf_folder._merges(vocabulary, [0.0] * len(tokens)))
+
+
+def test_a_file_of_the_hub_is_named_after_a_colon(
+    files: Callable[[str], tuple[Path, Any]],
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept = tmp_path / "snapshots" / "x" / "models--org--m" / "snapshots" / ("c" * 40) / "model.gguf"
+    kept.parent.mkdir(parents=True)
+    kept.symlink_to(files("llama")[0])
+
+    def found(repository: str, name: str, **more: Any) -> str:
+        assert (repository, name) == ("org/m", "model.gguf")
+        return str(kept)
+
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", found)
+    shown = json.loads(run("show", SAMPLE, "-m", "org/m:model.gguf", "-f", "json").out)
+    assert (shown["model"]["revision"], shown["model"]["name"]) == ("c" * 40, "org/m:model.gguf")
+    for command in (("params", "org/m:model.gguf"), ("models", "org/m:model.gguf")):
+        assert run(*command).status == 0
+    damaged = tmp_path / "bad.gguf"
+    damaged.write_bytes(b"GGUF")
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", lambda *name, **more: str(damaged))
+    assert "is damaged or incomplete" in run("show", SAMPLE, "-m", "org/m:bad.gguf").err
 
 
 # Damaged files.
