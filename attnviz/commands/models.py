@@ -207,7 +207,6 @@ EXAMPLES = """
 attnviz models
 attnviz models builtin
 attnviz models builtin -f json | jq '.rows[].named_heads'
-attnviz models model.gguf --save folder
 """
 SHORT_HELP = "format output quiet"
 
