@@ -227,8 +227,11 @@ class HeadsPane(ScenePane):
         return scene.in_slot(scene.moved(down, across).slot)
 
     def pointed(self, scene: Scene, x: int, y: int) -> Scene:
-        slot = y - 1, (x - self._label) // self._cell  # which may be none of the grid
-        return scene.in_slot(slot)
+        return scene.in_slot(self.slot_at(x, y))
+
+    def slot_at(self, x: int, y: int) -> Slot:
+        """The slot at a column and a line of the whole content, which may be none of the grid."""
+        return y - 1, (x - self._label) // self._cell
 
 
 def edge_of(column: int, chosen: int | None) -> str:
