@@ -33,7 +33,7 @@ from attnviz.models.folder.files import (
     cut,
     is_folder,
     is_gguf,
-    link_of,
+    linked_gguf,
     read_config,
     weight_files,
 )
@@ -215,7 +215,7 @@ def describe(name: str) -> tuple[ModelFacts, ModelCard]:
     folder = local or cached(name)
     if folder is not None:
         place = "a folder" if local else "in the cache"
-        if link_of(folder):
+        if linked_gguf(folder):
             place = f"a GGUF file, {quantization_of(folder)}"
         facts = _facts_of(folder, name, "bundled" if name in BUNDLED else place)
         return facts, read_card(folder, name, (facts.heads_per_layer,) * facts.layers)
@@ -263,10 +263,10 @@ def identity_of(source: Source, parameters: int = 0) -> ModelIdentity:
 
 def _commit(folder: Path) -> str:
     """The commit by which the hub's cache names a folder, or that of a GGUF file in it."""
-    link = link_of(folder)
-    if link is None:
+    file = linked_gguf(folder)
+    if file is None:
         return folder.name
-    parts = link.readlink().parts
+    parts = file.parts
     return parts[-parts[::-1].index("snapshots")]
 
 
@@ -278,10 +278,10 @@ def _folder_of_gguf(path: Path) -> Path:
 
 def quantization_of(folder: Path) -> str | None:
     """How the weights of a folder, or of the GGUF file that it was made of, are quantised."""
-    if link := link_of(folder):
+    if file := linked_gguf(folder):
         from attnviz.models.folder.gguf import read_gguf
 
-        return read_gguf(link.resolve()).quantization
+        return read_gguf(file).quantization
     settings = read_config(folder).get("quantization_config")
     return cut(settings.get("quant_method")) if settings and isinstance(settings, dict) else None
 
@@ -307,7 +307,7 @@ def save_folder(source: Source, target: Path) -> None:
     from attnviz.models.gguf_weights import save_dequantised
 
     folder = locate(source)[0]
-    if not link_of(folder):
+    if not linked_gguf(folder):
         raise UsageError(
             f"{option('save')} writes the folder of a GGUF file, but {source.name} is none",
             "leave it out",
@@ -331,7 +331,7 @@ def _local_folder(name: str) -> Path | None:
     named = sorted(path.glob("*.[gG][gG][uU][fF]")) if is_folder(path) else []
     held = [each for each in named if is_gguf(each)]
     whole = any((path / name).is_file() for name in (WEIGHTS, INDEX, PICKLED)) if held else True
-    if whole or link_of(path):
+    if whole or linked_gguf(path):
         return path
     if len(held) > 1:
         names = ", ".join(each.name for each in held)
@@ -394,8 +394,8 @@ def files_of_model(source: Source) -> list[tuple[str, int, str]]:
     folder, revision = locate(source)
     if source.name in KNOWN_MODELS:
         return []  # they change with the version of attnviz
-    link = link_of(folder)
-    held = [link.resolve()] if link else sorted(folder.iterdir())
+    file = linked_gguf(folder)
+    held = [file] if file else sorted(folder.iterdir())
     states = ((path, path.stat()) for path in held if path.is_file())
     return [(path.name, s.st_size, revision or str(s.st_mtime_ns)) for path, s in states]
 

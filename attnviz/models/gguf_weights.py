@@ -26,7 +26,7 @@ TYPES = dict(zip(PLAIN, (torch.float32, torch.float16, torch.bfloat16), strict=T
 
 def read_quantised(path: Path, dtype: torch.dtype) -> Iterator[tuple[str, Tensor]]:
     """Each tensor of a GGUF file as transformers has it, dequantised one after another."""
-    file = read_gguf(path.resolve())
+    file = read_gguf(path)
     content = np.memmap(file.path, mode="c")  # what is written to it stays in this process
     for own, tensor in file.tensors.items():
         name = published(file, own)
@@ -62,7 +62,7 @@ def _as_trained(file: GgufFile, name: str, values: Tensor) -> Tensor:
 
 def save_dequantised(folder: Path, target: Path) -> None:
     """Write the folder of a GGUF file as transformers saves one, with its weights, or nothing."""
-    read = read_quantised(folder / LINK, torch.float32)
+    read = read_quantised((folder / LINK).readlink(), torch.float32)
     tensors = {name: each.float().contiguous() for name, each in read}
     with TemporaryDirectory(prefix=".attnviz-", dir=target.absolute().parent) as beside:
         made = Path(beside) / target.name

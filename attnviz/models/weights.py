@@ -39,7 +39,7 @@ def read_weights(folder: Path, dtype: torch.dtype = torch.float32) -> dict[str, 
             if path.name == LINK:
                 from attnviz.models.gguf_weights import read_quantised
 
-                tensors.update(read_quantised(path, dtype))
+                tensors.update(read_quantised(path.readlink(), dtype))
             else:
                 tensors.update(unpickled(path) if path.name == PICKLED else load_file(path))
     except (SafetensorError, OSError) as error:

@@ -295,10 +295,10 @@ UNPACKED: set[Path] = set()
 """The folders that this process made of GGUF files outside the cache."""
 
 
-def link_of(folder: Path) -> Path | None:
-    """The link to the GGUF file that a folder was made of; a stranger's folder has none."""
+def linked_gguf(folder: Path) -> Path | None:
+    """The GGUF file that a folder was made of, as the user named it; a stranger's has none."""
     own = folder.parent == cache_folder() or folder in UNPACKED
-    return folder / LINK if own and (folder / LINK).is_symlink() else None
+    return (folder / LINK).readlink() if own and (folder / LINK).is_symlink() else None
 
 
 def is_gguf(path: Path) -> bool:
@@ -399,8 +399,8 @@ def weight_files(folder: Path) -> list[Path]:
                 "copy or download the model again",
             )
         return [folder / name for name in names]
-    if link := link_of(folder):
-        return [link]
+    if linked_gguf(folder):
+        return [folder / LINK]
     if (folder / PICKLED).is_file():
         return [folder / PICKLED]
     pickled = [*folder.glob("*.bin"), *folder.glob("*.pt"), *folder.glob("*.pth")]

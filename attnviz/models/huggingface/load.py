@@ -26,7 +26,7 @@ from attnviz.models.folder.files import (
     PICKLED,
     cut,
     foreign,
-    link_of,
+    linked_gguf,
     plain_config,
     read_config,
 )
@@ -371,7 +371,7 @@ def _load_weights(folder: Path, placement: Placement) -> Any:
         if quantised:
             config.quantization_config = quantised
         _check_size(model_class, config, folder)
-        linked = link_of(folder) is not None
+        linked = linked_gguf(folder) is not None
         given = read_weights(folder, placement.torch_dtype()) if linked else None
         model, report = model_class.from_pretrained(
             None if linked else folder,
