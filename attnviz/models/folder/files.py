@@ -291,13 +291,13 @@ def cache_folder() -> Path:
     return base / "attnviz"
 
 
-UNPACKED: set[Path] = set()
-"""The folders that this process made of GGUF files outside the cache."""
+UNPACKED: dict[Path, Path] = {}
+"""The folders that this process made of GGUF files, by their places in a cache that is shut."""
 
 
 def linked_gguf(folder: Path) -> Path | None:
     """The GGUF file that a folder was made of, as the user named it; a stranger's has none."""
-    own = folder.parent == cache_folder() or folder in UNPACKED
+    own = folder.parent == cache_folder() or folder in UNPACKED.values()
     return (folder / LINK).readlink() if own and (folder / LINK).is_symlink() else None
 
 

@@ -10,7 +10,6 @@ import os
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain, count
 from pathlib import Path
@@ -51,9 +50,10 @@ def folder_of_gguf(path: Path) -> Path:
     return _made(path, cache_folder() / f"{path.name[:80]}-{mark}")
 
 
-@lru_cache(maxsize=8)
 def _made(path: Path, folder: Path) -> Path:
     """Write the folder, unless it is there whole; for this process alone if the cache is shut."""
+    if folder in UNPACKED:
+        return UNPACKED[folder]
     if all((folder / name).exists() for name in (CONFIG, TOKENIZER, SHAPES, SETTINGS, LINK)):
         return folder
     try:
@@ -71,8 +71,7 @@ def _made(path: Path, folder: Path) -> Path:
     atexit.register(rmtree, made, ignore_errors=True)
     with suppress(OSError):
         _write(made / "model", path, content)
-        UNPACKED.add(made / "model")
-        return made / "model"
+        return UNPACKED.setdefault(folder, made / "model")
     raise ModelError(f"what is made of {str(path)!r} cannot be written", "make room on the disk")
 
 
@@ -336,7 +335,7 @@ def _pieces(file: GgufFile) -> tuple[dict[str, int], list[list[str]], Json]:
         tokens = [SPACE * len(each) if not each.strip(" ") else each for each in tokens]
         rank, steps = range(0, -len(tokens), -1), GEMMA
     elif file.architecture == "phi3":
-        before = [{"type": "Prepend", "prepend": SPACE}, {**GEMMA["normalizer"]}]
+        before = [{"type": "Prepend", "prepend": SPACE}, GEMMA["normalizer"]]
         steps |= {"pre_tokenizer": None, "normalizer": {"type": "Sequence", "normalizers": before}}
     vocabulary = {token: i for i, token in enumerate(tokens)}
     return vocabulary, [*_merges(vocabulary, rank)], steps
