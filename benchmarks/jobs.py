@@ -271,15 +271,6 @@ def jobs(folder: Path) -> tuple[Job, ...]:
             1 / 3,
             timed_inside=True,
         ),
-        Job(
-            "scan, 8B-sized Llama, bfloat16, windows of 2,048, on a graphics processor",
-            "plain SDPA forward",
-            [PYTHON, str(SCRIPTS / "gpu_tokens.py"), "ours"],
-            [PYTHON, str(SCRIPTS / "gpu_tokens.py"), "forward"],
-            1 / 0.6,
-            timed_inside=True,
-            long=True,
-        ),
         *whole_scans(folder),
         *trained_size(folder),
         Job(
