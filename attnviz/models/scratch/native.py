@@ -201,15 +201,11 @@ class NativeModel(LoadedModel):
         every = [f"h.{layer}.attn.{name}" for layer in range(len(model.h)) for name in "kv"]
 
         def next_logits(new: Sequence[int]) -> Tensor:  # (V)
-            if new:
-                read = self._ids(new[-1:])
-                n = len(ids) + len(new)
-                everything = torch.ones(1, n, dtype=torch.bool, device=read.device)
-                at = torch.tensor([n - 1], device=read.device)
-                stream = model.hidden(read, mask=everything, positions=at)  # (1, 1, d)
-            else:
-                rows = rows_at_a_time(len(ids), model.config.n_head)
-                stream = model.hidden(self._ids(ids), rows=rows)  # (1, n, d)
+            read = self._ids([*ids[-1:], *new][-1:])
+            n = len(ids) + len(new)
+            everything = torch.ones(1, n, dtype=torch.bool, device=read.device)
+            at = torch.tensor([n - 1], device=read.device)
+            stream = model.hidden(read, mask=everything, positions=at)  # (1, 1, d)
             return model.read_out(stream[0, -1])
 
         written = {
@@ -224,6 +220,10 @@ class NativeModel(LoadedModel):
         values: dict[str, Hook] = {f"h.{layer}.attn.v": each.v for layer, each in written.items()}
         caches = {point: _cache(len(ids) + sampling.most) for point in every}
         with attached(model, caches), attached(model, values):  # of all tokens so far
+            if len(ids) > 1:  # no row of these is wanted
+                rows = rows_at_a_time(len(ids), model.config.n_head)
+                with torch.inference_mode():
+                    model.hidden(self._ids(ids[:-1]), rows=rows)
             write_tokens(model, points, next_logits, sampling, self.ends, take, go_on)
 
     def _log_probabilities(
