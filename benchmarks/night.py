@@ -48,13 +48,13 @@ def record(folder: Path) -> None:
     from attnviz.cli import run as attnviz
     from attnviz.models.huggingface.model import CausalLM
 
-    passes, plain = list[tuple[Any, Any]](), CausalLM._log_probabilities
+    passes, plain = list[tuple[Any, Any]](), CausalLM.answered
 
     def kept(self: CausalLM, prompts: Sequence[Sequence[int]], answer: Sequence[int]) -> Any:
         passes.append((prompts, answer))
         return plain(self, prompts, answer)
 
-    CausalLM._log_probabilities = kept  # type: ignore[method-assign]
+    CausalLM.answered = kept  # type: ignore[method-assign]
     sys.argv = ["attnviz", *command(folder)[3:]]
     with suppress(SystemExit):
         attnviz()

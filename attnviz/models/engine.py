@@ -148,6 +148,13 @@ def _nucleus(logits: Tensor, top_p: float) -> Tensor:
     return logits.masked_fill(torch.zeros_like(outside).scatter(0, order, outside), -torch.inf)
 
 
+def at_places(logits: Tensor, ids: Sequence[Sequence[int]]) -> FloatArray:
+    """The log-probabilities (B, m, k), in nats, of ids (m, k) by logits (B, m, V)."""
+    logits, at = logits.float(), torch.tensor(ids, device=logits.device)
+    chosen = logits.gather(-1, at.expand(len(logits), -1, -1))
+    return numbers(chosen - logits.logsumexp(dim=-1, keepdim=True))
+
+
 def log_probability(logits: Tensor, ids: Tensor) -> Tensor:
     """The log-probability, in nats, of one token a row: (…, rows, V) and (rows) give (…, rows)."""
     logits, ids = logits.float(), ids.expand(logits.shape[:-1])

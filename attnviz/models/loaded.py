@@ -358,23 +358,49 @@ class LoadedModel(ABC):
     def log_probabilities(
         self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
     ) -> FloatArray:
-        """The log-probability in nats of each token of an answer after each prompt (prompts, m).
+        """The log-probability in nats of each token of an answer after each prompt (prompts, m)."""
+        return self.choices(prompts, answer, [[id_] for id_ in answer])[..., 0]
+
+    def choices(
+        self,
+        prompts: Sequence[Sequence[int]],
+        answer: Sequence[int],
+        ids: Sequence[Sequence[int]],
+    ) -> FloatArray:
+        """The log-probability in nats of other tokens, too, at each place of an answer.
 
         Prompts of one length run together.
+
+        Args:
+            prompts: what the answer follows.
+            answer: m ids; what comes before a place is of the answer.
+            ids: (m, k), the tokens at each place.
+
+        Returns:
+            (prompts, m, k).
         """
-        found = np.zeros((len(prompts), len(answer)), np.float32)
-        for n in {len(ids) for ids in prompts}:
-            own = [i for i, ids in enumerate(prompts) if len(ids) == n]
+        from attnviz.models.engine import at_places
+
+        found = np.zeros((len(prompts), *np.shape(ids)), np.float32)
+        for n in {len(each) for each in prompts}:
+            own = [i for i, each in enumerate(prompts) if len(each) == n]
             logits = self.tokenizer.vocab_size * len(answer)
             most = max(1, min(TOGETHER // (n + len(answer)), LOGITS // logits))
             for some in (own[i : i + most] for i in range(0, len(own), most)):
-                found[some] = self._log_probabilities([prompts[i] for i in some], answer)
+                found[some] = at_places(self.answered([prompts[i] for i in some], answer), ids)
         return found
 
-    def _log_probabilities(
-        self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
-    ) -> FloatArray:
-        """The log-probabilities for prompts of one length."""
+    def likeliest(self, prompt: Sequence[int], answer: Sequence[int]) -> list[int]:
+        """The likeliest token at each place of an answer (m)."""
+        likeliest: list[int] = self.answered([prompt], answer)[0].argmax(dim=-1).tolist()
+        return likeliest
+
+    def answered(self, prompts: Sequence[Sequence[int]], answer: Sequence[int]) -> "Tensor":
+        """The logits (B, m, V) of what follows prompts of one length, and each token but the last.
+
+        Raises:
+            UsageError: the model writes no answers.
+        """
         raise self._refusal("generate")
 
     def value_norms(self, ids: Sequence[int]) -> FloatArray:

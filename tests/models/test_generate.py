@@ -164,23 +164,23 @@ def test_a_prompt_has_its_own_probability_in_a_batch(architecture: Architecture)
     model = engine_of(hf, architecture.kind, kind)
     for n in (2, 5):
         prompts = [ids for ids in PROMPTS if len(ids) == n]
-        alone = [model._log_probabilities([ids], [7, 8, 6])[0] for ids in prompts]
-        together = model._log_probabilities(prompts, [7, 8, 6])
+        alone = torch.cat([model.answered([ids], [7, 8, 6]) for ids in prompts]).log_softmax(-1)
+        together = model.answered(prompts, [7, 8, 6]).log_softmax(-1)
         np.testing.assert_allclose(together, alone, atol=2e-5)
-        assert np.ptp(together[:, 1]) > 1e-3
+        assert np.ptp(together[:, 1, 8].numpy()) > 1e-3
 
 
 @pytest.mark.parametrize("name", ["builtin", "translator"])
 def test_prompts_of_one_length_run_together(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loaded, "TOGETHER", 2 * (5 + 3))
     model, sizes = load(Source(name, kind="cross" if name == "translator" else None)), list[int]()
-    run = type(model)._log_probabilities
+    run = type(model).answered
 
-    def counted(self: LoadedModel, some: Any, answer: Any) -> FloatArray:
+    def counted(self: LoadedModel, some: Any, answer: Any) -> torch.Tensor:
         sizes.append(len(some))
         return run(self, some, answer)
 
-    monkeypatch.setattr(type(model), "_log_probabilities", counted)
+    monkeypatch.setattr(type(model), "answered", counted)
     together = model.log_probabilities(PROMPTS, [7, 8, 6])
     assert sorted(sizes) == [1, 2, 3]
     alone = [model.log_probabilities([ids], [7, 8, 6])[0] for ids in PROMPTS]

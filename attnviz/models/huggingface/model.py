@@ -22,7 +22,6 @@ from attnviz.models.engine import (
     LOGIT_ROWS,
     Handover,
     RecordedHead,
-    log_probability,
     numbers,
     rows_at_a_time,
     sent,
@@ -233,20 +232,14 @@ class HuggingFaceModel(LoadedModel):
         with hooked([beginning]), watching(self.model, on_call, on_output):
             yield rows
 
-    def _answer_log_probabilities(
-        self, rows: Sequence[Mapping[str, Any]], answer: Sequence[int]
-    ) -> FloatArray:
-        """The `log_probabilities`, by a forward pass whose last m logits are those of the answer.
-
-        `rows`: the arguments for each prompt, which run as one batch.
-        """
+    @torch.inference_mode()
+    def _answered(self, rows: Sequence[Mapping[str, Any]], answer: Sequence[int]) -> Tensor:
+        """What `answered` gives, of arguments for each prompt, which run as one batch."""
         inputs: dict[str, Any] = {
             name: torch.cat([each[name] for each in rows]) if isinstance(value, Tensor) else value
             for name, value in rows[0].items()
         }
-        with torch.inference_mode():
-            logits = last_logits(self.model, len(answer), **inputs)  # (B, m, V)
-            return numbers(log_probability(logits, self._ids(answer)[0]))
+        return last_logits(self.model, len(answer), **inputs)
 
 
 class SelfAttending(HuggingFaceModel):
@@ -410,11 +403,9 @@ class CausalLM(OneSequence):
         given = {"inputs": read, **beside_of(self.model, read)}
         self._write(given, sampling, wanted, consume, go_on)
 
-    def _log_probabilities(
-        self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
-    ) -> FloatArray:
+    def answered(self, prompts: Sequence[Sequence[int]], answer: Sequence[int]) -> Tensor:
         rows = [self.inputs([*ids, *answer[:-1]]) for ids in prompts]
-        return self._answer_log_probabilities(rows, answer)
+        return self._answered(rows, answer)
 
 
 class PrefixLM(OneSequence):
@@ -431,15 +422,13 @@ class PrefixLM(OneSequence):
             "let it write, or use a causal model",
         )
 
-    def _log_probabilities(
-        self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
-    ) -> FloatArray:
+    def answered(self, prompts: Sequence[Sequence[int]], answer: Sequence[int]) -> Tensor:
         read, written = len(prompts[0]), len(answer) - 1
         written_only = self._ids([0] * read + [1] * written)  # the prefix is without the answer
         rows = [
             {**self.inputs([*ids, *answer[:-1]]), "token_type_ids": written_only} for ids in prompts
         ]
-        return self._answer_log_probabilities(rows, answer)
+        return self._answered(rows, answer)
 
 
 class MaskedLM(OneSequence):
@@ -516,11 +505,9 @@ class PairDecoder(EncoderDecoder):
         inputs = {**given, "decoder_start_token_id": self._start()}
         self._write(inputs, sampling, wanted, consume, go_on)
 
-    def _log_probabilities(
-        self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
-    ) -> FloatArray:
+    def answered(self, prompts: Sequence[Sequence[int]], answer: Sequence[int]) -> Tensor:
         rows = [self.inputs(ids, answer) for ids in prompts]
-        return self._answer_log_probabilities(rows, answer)
+        return self._answered(rows, answer)
 
 
 class PairEncoder(EncoderDecoder, OneStack):

@@ -219,18 +219,22 @@ class GroupedAttention(nn.Module):
         """The heads' results (B, h, n, d_k) for normed vectors x (B, n, d)."""
         q, k, v = self.projected(x, positions)
         q, k, v = self.q(q), self.k(k), self.v(v)  # a cache puts earlier keys in front
-        n, before = x.size(1), k.size(2) - x.size(1)
-        if self.unread and mask is None and self.window is None and not before:
+        if self.unread and mask is None and self.window is None and k.size(2) == x.size(1):
             z: Tensor = self.z(self._unwritten(q, k, v, None))
-            return z
-        at_once, parts = max(rows or n, UNREAD_ROWS * self.unread), list[Tensor]()
-        for first in range(0, n, at_once):
-            rows_here = slice(first, min(first + at_once, n))
-            queries = range(before + first, before + rows_here.stop)
-            own = rows_of_mask(mask, rows_here)
-            parts.append(self._rows(q[:, :, rows_here], k, v, queries, own))
-        z = self.z(torch.cat(parts, dim=2) if len(parts) > 1 else parts[0])
+        else:
+            z = self.z(torch.cat([*self._blocks(q, k, v, mask, rows)], dim=2))
         return z
+
+    def _blocks(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, rows: int | None
+    ) -> Iterator[Tensor]:
+        """The results of `rows` queries after the other (B, h, rows, d_k)."""
+        n, before = q.size(2), k.size(2) - q.size(2)
+        at_once = max(rows or n, UNREAD_ROWS * self.unread)
+        for first in range(0, n, at_once):
+            here = slice(first, min(first + at_once, n))
+            queries = range(before + first, before + here.stop)
+            yield self._rows(q[:, :, here], k, v, queries, rows_of_mask(mask, here))
 
     def _rows(self, q: Tensor, k: Tensor, v: Tensor, queries: range, mask: Tensor | None) -> Tensor:
         """The results of some queries; no key is computed that none of them sees."""

@@ -19,7 +19,6 @@ from attnviz.models.engine import (
     LOGIT_ROWS,
     Handover,
     RecordedHead,
-    log_probability,
     numbers,
     rows_at_a_time,
     sent,
@@ -226,15 +225,12 @@ class NativeModel(LoadedModel):
                     model.hidden(self._ids(ids[:-1]), rows=rows)
             write_tokens(model, points, next_logits, sampling, self.ends, take, go_on)
 
-    def _log_probabilities(
-        self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
-    ) -> FloatArray:
+    @torch.inference_mode()
+    def answered(self, prompts: Sequence[Sequence[int]], answer: Sequence[int]) -> Tensor:
         model = self._dense
-        with torch.inference_mode():
-            read = torch.cat([self._ids([*ids, *answer[:-1]]) for ids in prompts])
-            rows = rows_at_a_time(read.size(1), model.config.n_head * len(read))
-            stream = model.hidden(read, rows=rows)[:, -len(answer) :]  # (B, m, d)
-            return numbers(log_probability(model.read_out(stream), self._ids(answer)[0]))
+        read = torch.cat([self._ids([*ids, *answer[:-1]]) for ids in prompts])
+        rows = rows_at_a_time(read.size(1), model.config.n_head * len(read))
+        return model.read_out(model.hidden(read, rows=rows)[:, -len(answer) :])
 
     def freeze(self, ids: Sequence[int]) -> FrozenRun:
         return freeze_decoder(self.model, self._ids(ids))

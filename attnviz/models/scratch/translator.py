@@ -10,7 +10,7 @@ from torch import Tensor
 
 from attnviz.errors import ModelError
 from attnviz.models.attention import attached
-from attnviz.models.engine import Handover, RecordedHead, log_probability, numbers, write_tokens
+from attnviz.models.engine import Handover, RecordedHead, write_tokens
 from attnviz.models.folder.config import SEQ2SEQ, folder_sizes, read_card, seq2seq_config
 from attnviz.models.folder.files import read_words
 from attnviz.models.loaded import LoadedModel
@@ -18,7 +18,7 @@ from attnviz.models.scratch.runs import seq2seq_record
 from attnviz.models.scratch.seq2seq import Seq2Seq
 from attnviz.models.tokenizer import END, load_tokenizer
 from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights, weights_in
-from attnviz.records.capture import Consumer, FloatArray, Kind, ModelIdentity, ShownKind, Wanted
+from attnviz.records.capture import Consumer, Kind, ModelIdentity, ShownKind, Wanted
 from attnviz.records.heads import Head
 from attnviz.records.tokens import GoOn, Sampling, Token
 
@@ -98,14 +98,11 @@ class NativeTranslator(LoadedModel):
         handover = Handover(wanted, consume)
         write_tokens(self.model, points, next_logits, sampling, {self.end}, handover.take, go_on)
 
-    def _log_probabilities(
-        self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
-    ) -> FloatArray:
-        with torch.inference_mode():
-            encoded = self.model.encode(torch.tensor([list(ids) for ids in prompts]))
-            read = self._read(answer).expand(len(prompts), -1)
-            logits = self.model.logits(self.model.decode(read, encoded))  # (B, m, V)
-            return numbers(log_probability(logits, torch.tensor(list(answer))))
+    @torch.inference_mode()
+    def answered(self, prompts: Sequence[Sequence[int]], answer: Sequence[int]) -> torch.Tensor:
+        encoded = self.model.encode(torch.tensor([list(ids) for ids in prompts]))
+        read = self._read(answer).expand(len(prompts), -1)
+        return self.model.logits(self.model.decode(read, encoded))
 
     def unknown_words(self, text: str, target: str) -> tuple[str, ...]:
         """A capital letter makes no word unknown; else it is a name's, and known where copied."""

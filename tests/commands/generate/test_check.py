@@ -169,7 +169,7 @@ def test_a_check_is_the_same_twice_and_runs_no_prompt_twice(
 ) -> None:
     answer = attnviz.generate(ASKS, docs=TWICE, target=" Leo")
     engine, asked = type(answer._asked.model), list[tuple[int, ...]]()
-    run = engine.log_probabilities
+    run = engine.choices
 
     def counted(model: Any, prompts: Sequence[Sequence[int]], new: Sequence[int]) -> FloatArray:
         asked.extend(map(tuple, prompts))
