@@ -390,10 +390,12 @@ class LoadedModel(ABC):
                 found[some] = at_places(self.answered([prompts[i] for i in some], answer), ids)
         return found
 
-    def likeliest(self, prompt: Sequence[int], answer: Sequence[int]) -> list[int]:
-        """The likeliest token at each place of an answer (m)."""
-        likeliest: list[int] = self.answered([prompt], answer)[0].argmax(dim=-1).tolist()
-        return likeliest
+    def likeliest(
+        self, prompt: Sequence[int], answer: Sequence[int], among: Sequence[int]
+    ) -> list[int]:
+        """The likeliest of some tokens at each place of an answer (m)."""
+        best = self.answered([prompt], answer)[0][:, list(among)].argmax(dim=-1).tolist()
+        return [among[i] for i in best]
 
     def answered(self, prompts: Sequence[Sequence[int]], answer: Sequence[int]) -> "Tensor":
         """The logits (B, m, V) of what follows prompts of one length, and each token but the last.

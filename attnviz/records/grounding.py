@@ -7,7 +7,7 @@ that ask for it or instruct the model.
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,14 +79,74 @@ class Groundedness:
         return self.share > max(self.unrelated, LEAST_SHARE)
 
 
+Verdict: TypeAlias = Literal["contradicted", "not supported", "untested", "supported", "known"]
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+"""What documents say of a statement, the worst first; "known": it is as probable without them."""
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Words of an answer (`given`), and what the documents say in their place (`instead`).
+
+    `place`: the token at which they part. `probability`: of the rival there, with the documents.
+    `document`: the one whose loss takes the rival away; empty if none does.
+    """
+
+    given: str
+    instead: str
+    place: int
+    probability: float
+    document: str = ""
+
+    @property
+    def said(self) -> str:
+        """`“480”: kestrel says “290”`."""
+        source = self.document or "the text"
+        return f"“{self.given}”: {source} says “{self.instead}”"
+
+
+@dataclass(frozen=True)
+class RaisedWord:
+    """A word of content, by its first token, that documents could give; whether they raise it."""
+
+    place: int
+    raised: bool
+
+
 @dataclass(frozen=True)
 class Statement:
-    """A sentence of an answer: its tokens from `first` up to, but without, `after`."""
+    """A sentence of an answer: its tokens from `first` up to, but without, `after`.
+
+    `contradiction`: what the documents say instead of some of it. `words`: whether documents raise
+    its words. `negated`: it has a negation that no single word takes back.
+    """
 
     text: str
     first: int
     after: int
     groundedness: Groundedness
+    contradiction: Contradiction | None = None
+    words: tuple[RaisedWord, ...] = ()
+    negated: bool = False
+
+    def holds(self, first: int, after: int) -> bool:
+        """Whether these tokens are of it."""
+        return self.first <= first and after <= self.after
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the documents say of it; see docs/generate.md for the thresholds."""
+        of = self.groundedness
+        if self.contradiction is not None:
+            return "contradicted"
+        if of.share is None:
+            return "known" if any(map(str.isalnum, self.text)) else "untested"
+        if of.supported is None:
+            return "untested"
+        raised = [each.raised for each in self.words]
+        if not of.supported or 2 * raised.count(True) < len(raised):
+            return "not supported"
+        return "untested" if self.negated else "supported"
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +170,17 @@ class Grounds:
         """The change of the whole answer without all documents."""
         return sum(self.changes)
 
+    def raised(self, first: int, after: int, least: float) -> bool | None:
+        """Whether documents raise these tokens, together by `least` nats and more than noise does.
+
+        None where they are likelier than not without documents.
+        """
+        without = self.without[first:after].sum()
+        if without > LIKELIER or not len(self.unrelated):
+            return None
+        noise = self.unrelated[:, first:after].sum(axis=1).max() - without
+        return bool(self.whole[first:after].sum() - without > max(noise, least))
+
     def of(self, text: str, first: int, after: int) -> Groundedness:
         """The groundedness of these tokens; None for tokens without a letter or a digit."""
         if not any(map(str.isalnum, text)):
@@ -125,6 +196,8 @@ class Grounds:
 
 
 LEAST_SHARE, PERCENTILE = 0.005, 0.95
+LIKELIER = float(np.log(0.5))
+"""Nats; what is more probable is likelier than all else together."""
 CERTAIN = 0.1
 """Nats per token; tokens more probable than this without documents cannot be grounded in them."""
 
@@ -218,7 +291,7 @@ class Check:
             gone = f"all {number} {self.kind}s" if number > 1 else f"its {self.kind}"
             facts.append(f"{self.grounds.change:+.2f} without {gone}")
         if self.statements:
-            yes = sum(each.groundedness.supported is True for each in self.statements)
+            yes = sum(each.verdict == "supported" for each in self.statements)
             facts.append(f"{yes} of {len(self.statements)} statements supported")
         return f"<Check by {self.method}: {', '.join(facts)}>"
 

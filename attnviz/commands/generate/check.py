@@ -9,7 +9,15 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from attnviz.commands.generate.answer import Answer, AnswerShares
+from attnviz.commands.generate.answer import Answer, AnswerPart, AnswerShares
+from attnviz.commands.generate.contradiction import (
+    contents_of,
+    contradictions,
+    is_untested,
+    raised_words,
+    rivals_of,
+    words_of,
+)
 from attnviz.commands.generate.occluded import See, without_regions
 from attnviz.errors import InputError, option
 from attnviz.inputs.prompts import Prompt
@@ -18,6 +26,7 @@ from attnviz.records.grounding import (
     SEED,
     Check,
     CheckMethod,
+    Contradiction,
     Curve,
     Doubles,
     Grounds,
@@ -31,8 +40,9 @@ from attnviz.records.grounding import (
     smallest_set,
     subset_fit,
 )
+from attnviz.records.reasoning import MATTERS
 from attnviz.records.rows import LINE, Field, Fields, at
-from attnviz.records.tokens import RESTS, Sampling
+from attnviz.records.tokens import RESTS, Sampling, Token
 from attnviz.records.transforms import Contributions
 
 if TYPE_CHECKING:
@@ -46,20 +56,30 @@ class AnswerRuns:
     model: "LoadedModel"
     ids: Sequence[int]
     new: Sequence[int]
+    rivals: Sequence[int]
     made: dict[tuple[int, ...], Doubles] = field(default_factory=dict)
 
     def after(self, prompts: Sequence[Sequence[int]]) -> Doubles:
         """The log-probability of each token of the answer after each of these prompts (…, m)."""
+        return self.with_rivals(prompts)[..., 0]
+
+    def with_rivals(self, prompts: Sequence[Sequence[int]]) -> Doubles:
+        """The same of each token, and of its rival in its place (…, m, 2)."""
         keys = [tuple(ids) for ids in prompts]
         if missing := [key for key in dict.fromkeys(keys) if key not in self.made]:
-            found = self.model.log_probabilities(missing, self.new).astype(np.float64)
+            pairs = [*zip(self.new, self.rivals, strict=True)]
+            found = self.model.choices(missing, self.new, pairs).astype(np.float64)
             self.made.update(zip(missing, found, strict=True))
         return np.stack([self.made[key] for key in keys])
 
     def without(self, sets: Iterable[Iterable[int]]) -> Doubles:
         """Doubles of the prompt without each of these sets of tokens, given by their places."""
-        gone = map(set, sets)
-        return self.after([[id_ for i, id_ in enumerate(self.ids) if i not in g] for g in gone])
+        return self.after([*self.deleted(sets)])
+
+    def deleted(self, sets: Iterable[Iterable[int]]) -> Iterator[list[int]]:
+        """The prompt without each of these sets of tokens, given by their places."""
+        for gone in map(set, sets):
+            yield [id_ for i, id_ in enumerate(self.ids) if i not in gone]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +104,8 @@ class Deletable:
 
 
 def checked(
-    runs: AnswerRuns,
+    model: "LoadedModel",
+    tokens: Sequence[Token],
     prompt: Prompt,
     of: Sequence[int | None],
     answer: Answer,
@@ -96,9 +117,10 @@ def checked(
     The last segment of text stays, as it asks for the answer; images are made grey instead.
 
     Args:
-        runs: of the answer.
+        model: that read the prompt.
+        tokens: of the prompt.
         prompt: with the segments.
-        of: for each token of the prompt the number of its segment; None for a special token.
+        of: for each of these tokens the number of its segment; None for a special token.
         answer: with the shares of the segments.
         method: single deletions (also of a chain), random subsets, or curves.
         see: reads the prompt with other images, or None without images.
@@ -115,6 +137,10 @@ def checked(
     shares_of = {names[i]: attention[names[i]] for i in texts if names[i] in attention}
     parts = _deletable(names, of, shares_of, last, prompt.asking, method, alone=see is None)
     documents, shares = parts.of(parts.documents)
+    ids, new = [each.id for each in tokens], answer.capture.query_tokens
+    contents = [] if crossed else contents_of(model, _texts(prompt, parts))
+    rivals = rivals_of(model, ids, new, contents)
+    runs = AnswerRuns(model, ids, [each.id for each in new], rivals)
     check = Check(
         method,
         float(runs.without([()]).sum()),
@@ -124,7 +150,7 @@ def checked(
         measure="contribution" if answer.capture.transformed_by(Contributions) else "attention",
     )
     if documents:
-        check = _grounded(check, runs, parts, answer)
+        check = _grounded(check, runs, parts, answer, prompt)
     check = replace(check, **_FINDERS[method](runs, parts), runs=len(runs.made))
     check = _with_images(check, runs, answer, see) if see else check
     if last is None:
@@ -133,15 +159,49 @@ def checked(
     return replace(check, sink=sink, kept=(names[last], attention[names[last]]))
 
 
-def _grounded(check: Check, runs: AnswerRuns, parts: Deletable, answer: Answer) -> Check:
-    """The check with the groundedness of each statement in all documents."""
+def _grounded(
+    check: Check, runs: AnswerRuns, parts: Deletable, answer: Answer, prompt: Prompt
+) -> Check:
+    """The check with each statement: how grounded it is, and what documents say in its place."""
     gone = sorted(token for i in parts.documents for token in parts.places[i])
-    grounds = _grounds(runs, gone, written=answer.capture.kind != "cross")
+    given, rivals = _grounds(runs, gone, written=answer.capture.kind != "cross")
+    words, texts = words_of(answer), _texts(prompt, parts)
+    found = [
+        replace(each, document=_saying(each, runs, parts))
+        for each in contradictions(runs, words, given, rivals, answer, texts)
+    ]
+    raised = raised_words(words, given, prompt.question, texts)
     said = tuple(
-        Statement(each.text, each.first, each.after, grounds.of(each.text, each.first, each.after))
+        replace(
+            _statement(given, each),
+            contradiction=next((c for c in found if each.first <= c.place < each.after), None),
+            words=tuple(w for w in raised if each.first <= w.place < each.after),
+            negated=is_untested(each.text),
+        )
         for each in answer.parts("sentence")
     )
-    return replace(check, grounds=grounds, statements=said)
+    return replace(check, grounds=given, statements=said)
+
+
+def _statement(given: Grounds, part: AnswerPart) -> Statement:
+    of = given.of(part.text, part.first, part.after)
+    return Statement(part.text, part.first, part.after, of)
+
+
+def _texts(prompt: Prompt, parts: Deletable) -> list[str]:
+    """The texts of the documents."""
+    names = {parts.names[i] for i in parts.documents}
+    own = (each for each in prompt.segments if each.name in names)
+    return ["".join(prompt.text[a:b] for a, b in each.slices) for each in own]
+
+
+def _saying(found: Contradiction, runs: AnswerRuns, parts: Deletable) -> str:
+    """The document without which the rival loses most of its lead; empty where it loses none."""
+    sets = ((), *(parts.places[i] for i in parts.documents))
+    pairs = runs.with_rivals([*runs.deleted(sets)])[:, found.place]
+    whole, *without = (pairs[:, 1] - pairs[:, 0]).tolist()
+    least = min(range(len(without)), key=without.__getitem__)
+    return parts.names[parts.documents[least]] if without[least] < whole - MATTERS else ""
 
 
 def _with_images(check: Check, runs: AnswerRuns, answer: Answer, see: See) -> Check:
@@ -230,23 +290,23 @@ _WRITTEN: "WeakKeyDictionary[LoadedModel, dict[int, list[int]]]" = WeakKeyDictio
 """Texts of each model, by their least length."""
 
 
-def _grounds(runs: AnswerRuns, gone: Sequence[int], *, written: bool) -> Grounds:
-    """The answer with and without these tokens, and with unrelated ones in their place.
+def _grounds(runs: AnswerRuns, gone: Sequence[int], *, written: bool) -> tuple[Grounds, Grounds]:
+    """The answer, and its rivals, with and without these tokens, and with unrelated ones for them.
 
     `written`: the model writes texts of the language that it reads.
     """
-    whole, without = runs.without([(), gone])
     own = _own_text(runs.model, len(gone)) if written else []
-    if not own:
-        return Grounds(whole, without, np.zeros((0, len(whole))))
-    texts = [list(runs.ids) for _ in range(UNRELATED)]
+    texts = [list(runs.ids) for _ in range(UNRELATED if own else 0)]
     for n, ids in enumerate(texts):
         draw = np.random.default_rng((SEED, n))
         starts = draw.integers(len(own), size=ceil(len(gone) / WINDOW)).tolist()
         drawn = (own[(start + i) % len(own)] for start in starts for i in range(WINDOW))
         for place, id_ in zip(gone, drawn, strict=False):
             ids[place] = id_
-    return Grounds(whole, without, runs.after(texts))
+    whole, without, *unrelated = runs.with_rivals([*runs.deleted([(), gone]), *texts])
+    noise = np.reshape(unrelated, (len(unrelated), *whole.shape))
+    given, rivals = (Grounds(whole[:, i], without[:, i], noise[..., i]) for i in range(2))
+    return given, rivals
 
 
 def _own_text(model: "LoadedModel", size: int) -> list[int]:

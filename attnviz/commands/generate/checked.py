@@ -14,7 +14,7 @@ from attnviz.draw.picture.paint import PictureOptions
 from attnviz.draw.terminal.cells import GAP, Column, cut, folded, listing, table, words
 from attnviz.draw.titles import amount, beginning
 from attnviz.errors import readable, series
-from attnviz.records.grounding import DRAWS, Check, Curve, Statement
+from attnviz.records.grounding import DRAWS, VERDICTS, Check, Curve, Statement
 from attnviz.records.reasoning import MATTERS, Chain
 from attnviz.records.tokens import TEMPLATE
 
@@ -25,7 +25,6 @@ MOST_STATEMENTS, FEW = 64, 12
 LONGEST = 28
 """Cells of a statement in its table."""
 BARE = "—"
-SUPPORTED = {True: "yes", False: "no"}
 
 
 def checked(check: Check, display: Display, hops: int = 0) -> Iterator[Text]:
@@ -83,25 +82,27 @@ def _statements(statements: Sequence[Statement], display: Display, dash: str) ->
         words("statement", lambda s: fenced(cut(readable(s.text), most, unicode=display.unicode))),
         words("groundedness", lambda s: share(s.groundedness.share), right=True),
         words("unrelated text", lambda s: share(s.groundedness.unrelated), right=True),
-        words("supported", lambda s: SUPPORTED.get(s.groundedness.supported, dash)),
+        words("verdict", lambda s: s.verdict),
     ]
     yield from table(few, columns, display.width)
+    for found in filter(None, (each.contradiction for each in few)):
+        told = f"contradicted: {found.said}"
+        yield from folded(Text(fenced(readable(told))), display.width)
     if len(few) < len(statements):
-        said = f"the {len(few)} least grounded of {len(statements)} statements"
-        found = Counter(each.groundedness.supported for each in statements)
-        kinds = {True: "supported", False: "unsupported", None: "of neither kind"}
-        counts = (f"{found[each]} {kind}" for each, kind in kinds.items() if found[each])
+        said = f"{len(few)} of {len(statements)} statements, the least grounded"
+        numbers = Counter(each.verdict for each in statements)
+        counts = (f"{numbers[each]} {each}" for each in VERDICTS if numbers[each])
         yield from folded(Text(f"{said}: {', '.join(counts)}"), display.width)
 
 
 def _few(statements: Sequence[Statement]) -> list[Statement]:
-    """The least grounded statements of many, in their order."""
+    """The contradicted and the least grounded statements of many, in their order."""
     if len(statements) <= MOST_STATEMENTS:
         return [*statements]
 
-    def rank(n: int) -> tuple[bool, float]:
+    def rank(n: int) -> tuple[int, float]:
         share = statements[n].groundedness.share
-        return statements[n].groundedness.supported is not False, 1.0 if share is None else share
+        return VERDICTS.index(statements[n].verdict), 1.0 if share is None else share
 
     return [statements[n] for n in sorted(sorted(range(len(statements)), key=rank)[:FEW])]
 
@@ -248,16 +249,13 @@ def _on_documents(check: Check) -> Iterator[str]:
         yield (
             f"most of what the {check.kind}s give is lost {_listed(check)} ({own:+.2f}{of} nats)"
         )
-    said = [each.groundedness.supported for each in check.statements]
-    if no := said.count(False):
-        yield (
-            f"{amount(no, 'statement')} of {len(said)} unsupported: unrelated text of the same "
-            f"length gives as much as the {check.kind}s"
-        )
-    if True in said:
+    said = [each.verdict for each in check.statements]
+    if "not supported" in said:
+        yield f"not supported: unrelated text gives as much of it as the {check.kind}s"
+    if "supported" in said:
         yield (
             f"supported: likelier with the {check.kind}s than with unrelated text in their place, "
-            "which does not make it true"
+            "and nothing in it contradicted, which does not make it true"
         )
 
 

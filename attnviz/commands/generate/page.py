@@ -25,7 +25,7 @@ from attnviz.kit.choose import strongest_query
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Exhibit, HeadMap
-from attnviz.records.grounding import Check, Curve, Groundedness
+from attnviz.records.grounding import Check, Contradiction, Curve, Verdict
 from attnviz.records.reasoning import ChainLink
 from attnviz.records.transforms import Reduced
 
@@ -160,34 +160,36 @@ def _values(report: AnswerReport) -> Mapping[str, str]:
 # Tables and texts.
 
 
-def support(of: Groundedness | None) -> tuple[str, str]:
-    """The class of a statement, and what is said of its support."""
-    if of is None:
+TONES: Mapping[Verdict, str] = MappingProxyType(
+    {"contradicted": "contradicted", "not supported": "unsupported", "supported": "supported"}
+)
+"""The classes of verdicts that have a colour."""
+
+
+def support(
+    verdict: Verdict | None, share: float | None, found: Contradiction | None
+) -> tuple[str, str]:
+    """The class of a statement, and what is said of it."""
+    if verdict is None:
         return "unmeasured", ""
-    if of.share is None:
-        return "unmeasured", "as probable without sources"
-    number = f"{of.share:.2f}"
-    if of.supported is None:
-        return "unmeasured", f"groundedness {number}"
-    if of.supported and of.share < telling.HALF:
-        return "partly", f"partly supported {number}"
-    name = "supported" if of.supported else "unsupported"
-    return name, f"{name} {number}"
+    number = "" if share is None else f" {share:.2f}"
+    said = f"{verdict}: {readable(found.said)}" if found else f"{verdict}{number}"
+    return TONES.get(verdict, "unmeasured"), said
 
 
 def _supports(report: AnswerReport) -> list[tuple[str, str]]:
     """The support of each statement of the answer."""
     said = report.check.statements if report.check else ()
     if len(said) != len(report.shares.parts):  # of sentences, and these are words
-        return [support(None)] * len(report.shares.parts)
-    return [support(each.groundedness) for each in said]
+        return [support(None, None, None)] * len(report.shares.parts)
+    return [support(each.verdict, each.groundedness.share, each.contradiction) for each in said]
 
 
 def _statements(report: AnswerReport) -> Iterator[str]:
     for part, (name, said) in zip(report.shares.parts, _supports(report), strict=True):
         yield (
             f'<li><button type="button" class="{name}" aria-pressed="false">'
-            f"<bdi>{escape(readable(part.text))}</bdi><b>{said}</b></button></li>"
+            f"<bdi>{escape(readable(part.text))}</bdi><b>{escape(said)}</b></button></li>"
         )
 
 

@@ -14,7 +14,7 @@ from attnviz.commands.generate.results import FAILED, OF_ANSWER
 from attnviz.commands.generate.shown import draw, picture_view, render
 from attnviz.commands.generate.square import SQUARE
 from attnviz.kit.result import Form, Result
-from attnviz.records.grounding import Check
+from attnviz.records.grounding import Check, Statement, Verdict
 from attnviz.records.rows import ABSENT, LINE, Field, Fields, JsonOutput, keyed, measured
 
 SegmentShare: TypeAlias = Mapping[str, Any]
@@ -87,7 +87,16 @@ SHARE = Fields[SegmentShare](
             "The 95th percentile of the same with unrelated text in the documents' place.",
             optional=True,
         ),
-        Field("supported", bool | None, "Whether groundedness is above unrelated.", optional=True),
+        Field(
+            "verdict",
+            Verdict | None,
+            "With --check: what the documents say of the statement that this part is, or is in; "
+            "null: it is in none, or there are no documents.",
+            optional=True,
+        ),
+        Field("given", str | None, "Words that the documents contradict.", optional=True),
+        Field("instead", str | None, "What they say in their place.", optional=True),
+        Field("says", str | None, "The document that says it.", optional=True),
         Field(
             "section", str, "With --rows section, or in a results file: its section.", optional=True
         ),
@@ -190,14 +199,24 @@ def _of_check(check: Check | None, segment: str, part: AnswerPart) -> dict[str, 
         found["needed"] = segment in needed if segment in check.documents else None
     if check.subsets is not None:
         found["weight"] = dict(check.subsets.weights).get(segment)
-    names = ("change_of_all", "groundedness", "unrelated", "supported")
+    names = ("change_of_all", "groundedness", "unrelated", "verdict", "given", "instead", "says")
     found |= dict.fromkeys(names)  # null without documents, as lines of a table have one header
     if check.grounds is not None:
         changes = check.grounds.changes
         of = check.grounds.of("all" if part.head else part.text, part.first, part.after)
-        values = (sum(changes[part.first : part.after]), of.share, of.unrelated, of.supported)
-        found |= zip(names, values, strict=True)
+        values = (sum(changes[part.first : part.after]), of.share, of.unrelated)
+        found |= zip(names, values, strict=False)
+        for statement in check.statements:
+            if not part.head and statement.holds(part.first, part.after):
+                found |= {"verdict": statement.verdict, **_contradiction(statement)}
     return found
+
+
+def _contradiction(statement: Statement) -> dict[str, str | None]:
+    found = statement.contradiction
+    if found is None:
+        return {}
+    return {"given": found.given, "instead": found.instead, "says": found.document or None}
 
 
 _OF_METHOD: Mapping[str, tuple[Fields[Any], Callable[..., Iterator[Any]]]] = MappingProxyType(

@@ -25,7 +25,7 @@ from attnviz.commands.generate.answer import (
     shown_apart,
 )
 from attnviz.commands.generate.chain import chain_of, check_hops
-from attnviz.commands.generate.check import AnswerRuns, checked
+from attnviz.commands.generate.check import checked
 from attnviz.commands.generate.choice import choice_of, note_on
 from attnviz.commands.generate.occluded import See
 from attnviz.commands.generate.prompt import seeing
@@ -443,9 +443,9 @@ class Answering:
         """
         check_hops(method, self.hops)
         self.model.require("generate")
-        new = [token.id for token in answer.capture.query_tokens]
-        runs = AnswerRuns(self.model, self._ids, new)
-        check = checked(runs, self.prompt, self._segments, answer, method, self.see)
+        check = checked(
+            self.model, self.tokens, self.prompt, self._segments, answer, method, self.see
+        )
         if not self.hops or method not in ("delete", "chain"):
             return check
         chain = chain_of(self.model, answer, check)

@@ -9,10 +9,6 @@ from attnviz.draw.glossary import find_term
 from attnviz.draw.titles import about_gates, amount, prompt_size
 from attnviz.records.grounding import Check
 
-HALF = 0.5
-"""Less groundedness than this is called partly supported."""
-
-
 # Sentences. A term in brackets, as `[share|share of attention]`, is a button that tells its
 # definition; no text of a user goes through this.
 
@@ -63,9 +59,9 @@ def on_support(report: AnswerReport) -> str:
     if not check.grounds or not len(check.grounds.unrelated):
         return f"{said}(nothing) to 1 (all). There is no unrelated text to compare it with."
     return (
-        f"{said}(nothing) to 1 (all). It is unsupported where unrelated text in their place gives "
-        f"as much, partly supported under {HALF:g}, and supported from there on. Supported does "
-        "not mean true."
+        f"{said}(nothing) to 1 (all). It is not supported where unrelated text in their place "
+        "gives as much of it or of most of its words, and contradicted where they say something "
+        "else in the place of a word. Supported does not mean true."
     )
 
 

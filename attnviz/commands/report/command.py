@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import isnan
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 from attnviz.commands.report.record import ResultsReport
 from attnviz.commands.report.results import read_results
@@ -59,6 +59,13 @@ MaxFailed: TypeAlias = Annotated[
         show_default="0 with --fail-under or --fail-drop, else any number",
     ),
 ]
+FailOn: TypeAlias = Annotated[
+    Literal["contradicted"] | None,
+    g.output_option(
+        "--fail-on",
+        help="End with exit code 6 where documents contradict a statement.",
+    ),
+]
 TopQuestions: TypeAlias = Annotated[
     int | None,
     g.look_option(
@@ -110,10 +117,10 @@ attnviz report results.jsonl --against old.jsonl --fail-drop 0.05
 attnviz report results.jsonl --fail-under 0.8 -f json | jq .groundedness
 attnviz report results.jsonl -f jsonl | jq -r 'select(.unsupported > 0).id'
 """
-SHORT_HELP = "against fail_under fail_drop max_failed top format output quiet"
+SHORT_HELP = "against fail_on fail_under fail_drop max_failed top format output quiet"
 
 
-@command_of(report, "file against fail_under fail_drop max_failed top")
+@command_of(report, "file against fail_on fail_under fail_drop max_failed top")
 def command_line(
     session: Session,
     call: Call[Evaluation],
@@ -124,6 +131,7 @@ def command_line(
             "FILE", "The results: what generate --lines --check --resume -o FILE.jsonl wrote."
         ),
     ],
+    fail_on: FailOn = None,
     fail_under: FailUnder = None,
     fail_drop: FailDrop = None,
     max_failed: MaxFailed = None,
@@ -141,7 +149,9 @@ def command_line(
         session.complain(why)
         session.status = ExitStatus.INPUT
     say(session, [*notes_on(found.record)])
-    for why in _too_bad(found.record, fail_under, fail_drop, max_failed):
+    bad = found.record.told.count("contradicted") if fail_on else 0
+    contradicted = [f"{amount(bad, 'statement')} contradicted by documents"] * bool(bad)
+    for why in (*contradicted, *_too_bad(found.record, fail_under, fail_drop, max_failed)):
         session.complain(why)
         session.status = ExitStatus.BELOW
     seen = found if to.output is None else found.seen_from(to.output.parent)

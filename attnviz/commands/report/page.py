@@ -5,8 +5,7 @@ from html import escape
 from urllib.parse import quote
 
 from attnviz.commands.generate.page import FOLDER as OF_ANSWER
-from attnviz.commands.generate.page import support
-from attnviz.commands.generate.telling import HALF
+from attnviz.commands.generate.page import TONES, support
 from attnviz.commands.report.record import ReportedQuestion, ResultsReport, SourceUse
 from attnviz.commands.report.shown import (
     about,
@@ -30,11 +29,11 @@ FOLDER = "commands/report/page"
 STYLES = (f"{COMMON}.css", f"{OF_ANSWER}/tones.css", f"{FOLDER}/report.css")
 KEY = {
     "supported": "supported",
-    "partly": f"partly supported (under {HALF:g})",
-    "unsupported": "unsupported, or failed",
+    "unsupported": "not supported, or failed",
+    "contradicted": "contradicted",
     "unmeasured": "not measured",
 }
-"""The margin of a statement, or of the least supported one of a question, by class."""
+"""The margin of a statement, or of the worst one of a question, by class."""
 TERMS = "groundedness,statement,supported,unrelated text,smallest set,share of attention,nats"
 USED = f"Said of a document that is needed, or whose deletion costs the answer over {MATTERS} nats."
 TOGETHER = (
@@ -81,7 +80,14 @@ def _question(report: ResultsReport, each: ReportedQuestion) -> str:
     inner = [f'<p dir="auto">{_text(each.text)}</p>'] if each.text else []
     if each.error is not None:
         inner.append(f"<p>failed: {_text(each.error)}</p>")
-    told = [(each.text, each.section, *support(each.support)) for each in each.statements]
+    told = [
+        (
+            one.text,
+            one.section,
+            *support(one.verdict, one.share, one.contradiction),
+        )
+        for one in each.statements
+    ]
     if told:
         items = (
             f'<li class="{tone}"><bdi>{_text(text)}</bdi> '
@@ -98,8 +104,8 @@ def _question(report: ResultsReport, each: ReportedQuestion) -> str:
     if each.page is not None:
         inner.append(f'<p><a href="{escape(quote(each.page))}">The answer’s own page</a></p>')
     tones = [tone for *_, tone, _ in told]
-    tone = next((name for name in ("partly", "supported") if name in tones), "unmeasured")
-    tone = "unsupported" if each.error is not None or False in each.told else tone
+    tones += ["unsupported"] * (each.error is not None)
+    tone = next((name for name in TONES.values() if name in tones), "unmeasured")
     return (
         f'<details class="{tone}"><summary class="row">{line}</summary>\n'
         f"{''.join(inner)}</details>\n"

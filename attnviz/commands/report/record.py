@@ -12,11 +12,13 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from attnviz.inputs.prompts import Source
-from attnviz.records.grounding import Groundedness
+from attnviz.records.grounding import Contradiction, Groundedness, Verdict
 from attnviz.records.metrics import Estimate
 from attnviz.records.reasoning import MATTERS
 
 Id: TypeAlias = str | int | None
+TESTED: tuple[Verdict, ...] = ("contradicted", "not supported", "supported")
+"""Verdicts that come of a test, the worst first."""
 BY_PLACE = re.compile(r"(document|user|assistant|tool)( [\d.]+)?")
 """A document without a name of its own: that of a list, or a message of a chat."""
 
@@ -25,12 +27,20 @@ BY_PLACE = re.compile(r"(document|user|assistant|tool)( [\d.]+)?")
 class GroundedStatement:
     """A sentence of an answer; `support` is None where it has no letter and no digit.
 
-    `section`: such as "thinking", which has no `support` either, or None for the answer itself.
+    `verdict`: what the documents say of it, and `contradiction`: instead of what. `section`: such
+    as "thinking", which has no `support` either, or None for the answer itself.
     """
 
     text: str
     support: Groundedness | None
     section: str | None = None
+    verdict: Verdict | None = None
+    contradiction: Contradiction | None = None
+
+    @property
+    def share(self) -> float | None:
+        """Its groundedness."""
+        return self.support.share if self.support else None
 
 
 @dataclass(frozen=True)
@@ -102,15 +112,20 @@ class ReportedQuestion:
         return _mean(each.share for each in self.supports)
 
     @property
-    def told(self) -> list[bool]:
-        """Whether each statement is supported, where that can be said."""
-        said = (each.supported for each in self.supports)
-        return [each for each in said if each is not None]
+    def told(self) -> list[Verdict]:
+        """The verdicts on its statements that were tested."""
+        said = (each.verdict for each in self.statements if each.support)
+        return [each for each in said if each in TESTED]
+
+    @property
+    def contradicted(self) -> float | None:
+        """The share of these statements that documents contradict."""
+        return _mean(each == "contradicted" for each in self.told)
 
     @property
     def unsupported(self) -> float | None:
-        """The share of these statements that nothing supports."""
-        return _mean(not each for each in self.told)
+        """The share of these statements that nothing supports or contradicts."""
+        return _mean(each == "not supported" for each in self.told)
 
     @property
     def unused(self) -> float | None:
@@ -149,6 +164,7 @@ class LeftOut:
 MEASURES: Mapping[str, Callable[[ReportedQuestion], float | None]] = MappingProxyType(
     {
         "groundedness": lambda question: question.groundedness,
+        "contradicted": lambda question: question.contradicted,
         "unsupported": lambda question: question.unsupported,
         "unused": lambda question: question.unused,
         "system_share": lambda question: question.system,
@@ -224,8 +240,8 @@ class ResultsReport:
         return len(self.failed) + self.lost + self.told_apart["empty"]
 
     @property
-    def told(self) -> list[bool]:
-        """Whether each statement of all answers is supported, where that can be said."""
+    def told(self) -> list[Verdict]:
+        """The verdicts on the statements of all answers that were tested."""
         return [told for each in self.answered for told in each.told]
 
     @cached_property
@@ -304,11 +320,13 @@ class ResultsReport:
     @property
     def to_read(self) -> Sequence[ReportedQuestion]:
         """The questions to read first: failed ones; against an earlier file, those that got worse,
-        in two digits; those with unsupported statements; then the least grounded."""
+        in two digits; those with contradicted statements, or unsupported ones; then the least
+        grounded."""
 
         def rank(each: ReportedQuestion) -> tuple[float, ...]:
             grounded = inf if each.groundedness is None else each.groundedness
             worse = min(round(self.changes.get(each.line, 0.0), 2), 0.0)
-            return each.error is None, worse, False not in each.told, grounded, each.line
+            told = min(map(TESTED.index, each.told), default=len(TESTED))
+            return each.error is None, worse, told, grounded, each.line
 
         return sorted(self.questions, key=rank)

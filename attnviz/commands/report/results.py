@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
 from math import isfinite
@@ -21,7 +21,7 @@ from attnviz.errors import InputError, option, readable
 from attnviz.inputs.beside import json_of
 from attnviz.inputs.prompts import Source
 from attnviz.inputs.text import STDIN, Stdin, read_lines
-from attnviz.records.grounding import Groundedness
+from attnviz.records.grounding import Contradiction, Groundedness, Verdict
 from attnviz.records.rows import Field, Fields, JsonObject, read_as
 
 HINT = "write one with: attnviz generate --lines --check -o results.jsonl --resume"
@@ -45,6 +45,8 @@ SHARE = Fields[Any](
         *(Field(name, NUMBER | None) for name in ("groundedness", "unrelated")),
         Field("change", NUMBER | None, optional=True),
         Field("needed", bool | None, optional=True),
+        Field("verdict", Verdict | None, optional=True),
+        *(Field(name, str | None, optional=True) for name in ("given", "instead", "says")),
         Field("section", str),
         Field("source", Source | None),
         *(Field(name, str | None, optional=True) for name in ("question", "page")),
@@ -230,7 +232,7 @@ class _Answer:
             section = None
             if any(map(str.isalnum, content["text"])):
                 support = Groundedness(content["groundedness"], content["unrelated"])
-        statement = GroundedStatement(content["text"], support, section)
+        statement = GroundedStatement(content["text"], support, section, *_said(content, support))
         if content["row"] == len(self.statements) + 1:
             self._end_row()
             self.statements.append(statement)
@@ -269,6 +271,20 @@ class _Answer:
             page=page and os.path.normpath(os.path.join(folder, page)),
             error=content.get("error"),
         )
+
+
+def _said(
+    content: JsonObject, support: Groundedness | None
+) -> tuple[Verdict | None, Contradiction | None]:
+    """The verdict of a row, and what contradicts its statement; earlier versions wrote neither."""
+    if support is None:
+        return None, None
+    by_number: Mapping[bool | None, Verdict] = {True: "supported", False: "not supported"}
+    verdict = content["verdict"] if "verdict" in content else by_number.get(support.supported)
+    given, instead = content.get("given"), content.get("instead")
+    if verdict != "contradicted" or given is None or instead is None:
+        return verdict, None
+    return verdict, Contradiction(given, instead, 0, 0.0, content.get("says") or "")
 
 
 @dataclass

@@ -58,6 +58,13 @@ ROW = Fields[QuestionRow](
             lambda row: sum(each.section is None for each in row.of.statements),
         ),
         Field(
+            "contradicted",
+            float | None,
+            "The share of tested statements in the place of which documents say something else; "
+            "null if none was tested.",
+            at("of.contradicted"),
+        ),
+        Field(
             "unsupported",
             float | None,
             "The share of statements that the documents support no more than unrelated text does; "
@@ -143,6 +150,7 @@ WHOLE = Fields[ResultsReport](
         _apart("without_documents", "Answers that had none."),
         _apart("certain", "Answers that are as probable without documents."),
         *_over_all("groundedness", "The mean over questions."),
+        *_over_all("contradicted", "The share of a question's statements that are contradicted."),
         *_over_all("unsupported", "The share of a question's statements that nothing supports."),
         *_over_all("unused", "The share of a question's documents that were not used."),
         *_over_all("system_share", "The share of attention on the system prompt."),
@@ -152,7 +160,8 @@ WHOLE = Fields[ResultsReport](
             "Those of all answers, where support can be said.",
             lambda report: len(report.told),
         ),
-        Field("unsupported_statements", int, "", lambda report: report.told.count(False)),
+        Field("contradicted_statements", int, "", lambda report: report.told.count("contradicted")),
+        Field("unsupported_statements", int, "", lambda report: report.told.count("not supported")),
         Field(
             "never_used",
             dict[str, int],

@@ -1,6 +1,6 @@
 """A report in a terminal, and the sentences that its page shares."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isnan
 
 from rich.console import RenderableType
@@ -12,6 +12,7 @@ from attnviz.draw.labels import fenced
 from attnviz.draw.terminal.cells import Column, cut, folded, footnotes, listing, widest
 from attnviz.draw.titles import amount
 from attnviz.errors import readable
+from attnviz.records.grounding import Verdict
 from attnviz.records.metrics import Estimate
 
 NAMED = 5
@@ -20,6 +21,7 @@ LABEL, TEXT = 20, 12
 """Cells of a name at most, and of a text at least."""
 ABOUT = {
     "groundedness": "groundedness",
+    "contradicted": "contradicted statements",
     "unsupported": "unsupported statements",
     "unused": "documents not used",
     "system_share": "system prompt's share",
@@ -110,9 +112,10 @@ def listed(names: Iterable[str]) -> str:
 
 
 def counted(report: ResultsReport) -> Iterator[str]:
-    """The number of unsupported statements; the documents that none of several questions used."""
+    """The numbers of bad statements; the documents that none of several questions used."""
     if told := report.told:
-        yield f"unsupported: {told.count(False):,} of {amount(len(told), 'statement')}"
+        numbers = (f"{said}: {told.count(verdict):,}" for verdict, said in ABOUT_BAD.items())
+        yield f"{', '.join(numbers)} of {amount(len(told), 'statement')}"
     if names := [f"{name} ({amount(n, 'question')})" for name, n in report.never_used.items()]:
         yield f"never used: {listed(names)}"
 
@@ -151,13 +154,13 @@ def meaning(report: ResultsReport) -> str:
 
 
 def cells(report: ResultsReport, each: ReportedQuestion) -> Sequence[str]:
-    """The numbers of a question: groundedness, its change, what is unsupported and unused."""
+    """The numbers of a question: groundedness, its change, and what is wrong with it."""
     change = [two(report.changes.get(each.line), signed=True)] if report.changes else []
     used = [document.used for document in each.documents if document.used is not None]
     return [
         two(each.groundedness),
         *change,
-        _of(each.told.count(False), len(each.told)),
+        *(_of(each.told.count(bad), len(each.told)) for bad in _bad(report)),
         *([_of(used.count(False), len(used))] if report.tells_use else []),
     ]
 
@@ -165,7 +168,16 @@ def cells(report: ResultsReport, each: ReportedQuestion) -> Sequence[str]:
 def columns(report: ResultsReport) -> Sequence[str]:
     """The names of these."""
     change, unused = ["change"] * bool(report.changes), ["unused"] * report.tells_use
-    return ["grounded", *change, "unsupported", *unused]
+    bad = [ABOUT_BAD[each] for each in _bad(report)]
+    return ["grounded", *change, *bad, *unused]
+
+
+ABOUT_BAD: Mapping[Verdict, str] = {"contradicted": "contradicted", "not supported": "unsupported"}
+
+
+def _bad(report: ResultsReport) -> list[Verdict]:
+    """The bad verdicts that have a column: contradicted, if anything is."""
+    return [each for each in ABOUT_BAD if each != "contradicted" or each in report.told]
 
 
 def _of(some: int, every: int) -> str:

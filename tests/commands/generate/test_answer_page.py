@@ -72,7 +72,7 @@ def test_shares_changes_and_words_are_those_that_were_measured() -> None:
     first, second = (each.groundedness.share for each in check.statements)
     assert words == [
         ("supported", f"supported {first:.2f}"),
-        ("unsupported", f"unsupported {second:.2f}"),
+        ("unsupported", f"not supported {second:.2f}"),
     ]
 
 
@@ -154,7 +154,7 @@ def test_of_many_statements_the_least_grounded_are_listed_and_all_are_counted() 
     shown = checked(Check("delete", -1.0, statements=said), Display(width=100))
     out = on_one_line("\n".join(str(each) for each in shown))
     assert [int(n) for n in re.findall(r"number (\d+)", out)] == [*range(12)]
-    assert "the 12 least grounded of 100 statements: 79 supported, 21 unsupported" in out
+    assert "12 of 100 statements, the least grounded: 21 not supported, 79 supported" in out
 
 
 def test_heads_that_nobody_asked_for_are_joined_where_they_are_too_many(

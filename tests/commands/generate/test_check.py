@@ -74,16 +74,16 @@ def test_groundedness_is_the_formula_on_runs_by_hand() -> None:
     assert str(check) == f"<Check by delete: {whole:.2f} nats, {lost}, 1 of 1 statements supported>"
 
 
-def test_a_statement_that_no_document_tells_is_unsupported(run: Run, tmp_path: Path) -> None:
+def test_a_statement_that_no_document_tells_is_not_supported(run: Run, tmp_path: Path) -> None:
     target = " Leo . a blue cat sat ."
     check = attnviz.generate(ASKS, docs={"letter": TOLD, "diary": ELSE}, target=target).check()
-    assert [each.groundedness.supported for each in check.statements] == [True, False]
+    assert [each.verdict for each in check.statements] == ["supported", "not supported"]
     (tmp_path / "letter").write_text(TOLD)
     asked = ("generate", ASKS, "--doc", str(tmp_path / "letter"), "--target", target, "--check")
     out = on_one_line(run(*asked).out)
-    assert "1 statement of 2 unsupported" in out
+    assert "not supported: unrelated text gives as much of it as the documents" in out
     rows = rows_in(run(*asked, "-f", "jsonl").out)
-    assert {row["row"]: row["supported"] for row in rows} == {1: True, 2: False}
+    assert {row["row"]: row["verdict"] for row in rows} == {1: "supported", 2: "not supported"}
     for row in rows:
         assert 0 <= float(str(row["groundedness"])) <= 1
 
@@ -171,11 +171,11 @@ def test_a_check_is_the_same_twice_and_runs_no_prompt_twice(
     engine, asked = type(answer._asked.model), list[tuple[int, ...]]()
     run = engine.choices
 
-    def counted(model: Any, prompts: Sequence[Sequence[int]], new: Sequence[int]) -> FloatArray:
+    def counted(model: Any, prompts: Sequence[Sequence[int]], *more: Any) -> FloatArray:
         asked.extend(map(tuple, prompts))
-        return run(model, prompts, new)
+        return run(model, prompts, *more)
 
-    monkeypatch.setattr(engine, "log_probabilities", counted)
+    monkeypatch.setattr(engine, "choices", counted)
     for method in ("delete", "subsets", "curve"):
         asked.clear()
         one = answer.check(method)
@@ -249,8 +249,8 @@ def test_the_translators_source_is_its_document(run: Run) -> None:
     assert ended.status is ExitStatus.OK, ended.err
     row = rows_in(ended.out)[0]
     assert float(str(row["groundedness"])) > 0.5
-    assert (row["unrelated"], row["supported"]) == (None, None)
-    assert "—" in run(*asked).out
+    assert (row["unrelated"], row["verdict"]) == (None, "untested")
+    assert "untested" in run(*asked).out
 
 
 def test_each_line_is_checked_with_its_own_documents(run: Run) -> None:
@@ -261,8 +261,8 @@ def test_each_line_is_checked_with_its_own_documents(run: Run) -> None:
     stdin = "\n".join(json.dumps(each) for each in entries).encode()
     ended = run("generate", "-", "--lines", "--check", "-f", "jsonl", stdin=stdin)
     assert ended.status is ExitStatus.OK, ended.err
-    told = {row["id"]: row["supported"] for row in rows_in(ended.out)}
-    assert told == {"told": True, "not told": False}
+    told = {row["id"]: row["verdict"] for row in rows_in(ended.out)}
+    assert told == {"told": "supported", "not told": "not supported"}
 
 
 def test_a_method_is_refused_where_nothing_is_checked(run: Run, tmp_path: Path) -> None:
@@ -281,7 +281,9 @@ def test_lines_of_a_table_have_one_header_with_and_without_documents(run: Run) -
     ended = run("generate", "-", "--lines", "--check", "-f", "csv", stdin=stdin)
     assert "line 2: --check deletes segments before the last one" in ended.err
     header, *rows = ended.out.splitlines()
-    assert header.endswith(",needed,change_of_all,groundedness,unrelated,supported,rests")
+    assert header.endswith(
+        ",needed,change_of_all,groundedness,unrelated,verdict,given,instead,says,rests"
+    )
     assert {row.count(",") for row in rows} == {header.count(",")}
 
 

@@ -192,8 +192,8 @@ def test_rows_say_what_a_segment_is_and_the_section_of_a_sentence(run: Run, tmp_
     }
     assert {row["question"] for row in rows} == {"Sure?"}
     # a full stop states nothing that could be supported
-    assert {(row["groundedness"], row["supported"]) for row in rows if row["text"] == "."} == {
-        (None, None)
+    assert {(row["groundedness"], row["verdict"]) for row in rows if row["text"] == "."} == {
+        (None, "untested")
     }
 
 

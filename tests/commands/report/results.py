@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from attnviz.records.grounding import Groundedness
+
 Line = Mapping[str, Any]
 SOURCES = ("system", "question")
 RUN = {"model": "builtin 8c6242cd678a12b7", "settings": "--check"}
@@ -18,9 +20,12 @@ def answer(
     unrelated: float | None = 0.1,
     system: float = 0.0,
     id_: str | int | None = None,
+    contradicted: Mapping[int, tuple[str, str, str]] = {},
     **more: Any,
 ) -> list[dict[str, Any]]:
     """The rows of an answer: a statement for each groundedness.
+
+    `contradicted`: by statement, the word, what is said instead, and the document that says it.
 
     `documents`: the change of each by its deletion, in every statement, and whether it is needed.
     """
@@ -42,7 +47,7 @@ def answer(
             "change_of_all": None,
             "groundedness": value,
             "unrelated": None if value is None else unrelated,
-            "supported": None,
+            **said_of(value, unrelated, contradicted.get(n)),
             "section": "answer",
             "source": "document" if name in documents else name if name in SOURCES else None,
             "question": f"What is {line}?",
@@ -52,6 +57,17 @@ def answer(
         for n, value in enumerate(grounded, start=1)
         for name in names
     ]
+
+
+def said_of(
+    value: float | None, unrelated: float | None, found: tuple[str, str, str] | None
+) -> dict[str, str | None]:
+    """The verdict on a statement, and what is said in the place of its words."""
+    supported = Groundedness(value, unrelated).supported
+    verdict = {True: "supported", False: "not supported", None: "untested"}[supported]
+    verdict = "contradicted" if found else "known" if value is None else verdict
+    given, instead, says = found or (None, None, None)
+    return {"verdict": verdict, "given": given, "instead": instead, "says": says}
 
 
 def failed(line: int, why: str = "the prompt is too long") -> list[dict[str, Any]]:

@@ -15,7 +15,13 @@ DOCUMENTS = {f"document {n}": (-0.5 * n, n > 3) for n in range(5)}
 @pytest.fixture
 def report(tmp_path: Path) -> Path:
     answers = [
-        answer(2, [0.9, 0.3, 0.05, None], documents=DOCUMENTS, page="pages/2 &.html"),
+        answer(
+            2,
+            [0.9, 0.3, 0.05, None],
+            documents=DOCUMENTS,
+            contradicted={2: ("Leo", "Ann", "document 1")},
+            page="pages/2 &.html",
+        ),
         answer(1, [0.9]),
         failed(3, "the prompt is <too> long"),
     ]
@@ -38,9 +44,9 @@ def test_a_question_opens_to_its_statements_and_sources(opened: Open, report: Pa
     said = [each.inner_text() for each in second.locator("li").all()]
     assert said == [
         "statement 1 . supported 0.90",
-        "statement 2 . partly supported 0.30",
-        "statement 3 . unsupported 0.05",
-        "statement 4 . as probable without sources",
+        "statement 2 . contradicted: “Leo”: document 1 says “Ann”",
+        "statement 3 . not supported 0.05",
+        "statement 4 . known",
     ]
     tones = second.locator("li").evaluate_all(
         "all => all.map(e => getComputedStyle(e).borderColor)"
@@ -61,7 +67,7 @@ def test_a_newcomer_learns_what_margins_and_words_mean(opened: Open, report: Pat
     key = page.locator(".key span").evaluate_all(colors)
     first, second, third = page.locator("main details").evaluate_all(colors)
     assert len(set(key)) == 4
-    assert (first, second, third) == (key[2], key[2], key[0])
+    assert (first, second, third) == (key[1], key[2], key[0])
     words = page.locator("header details")
     assert not words.locator("dl").is_visible()
     words.locator("summary").click()

@@ -1,0 +1,239 @@
+"""What documents say in the place of an answer's words, from the runs that a check makes anyway.
+
+At each token of the answer stands its rival: the likeliest token of the documents' words of content
+there, or, at a negation, what follows it. Documents contradict a word where they raise the rival,
+more than any unrelated text does, and not the word.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from attnviz.builtin.words import is_function
+from attnviz.commands.generate.answer import Answer
+from attnviz.records.capture import NOTHING
+from attnviz.records.grounding import Contradiction, Grounds, RaisedWord
+from attnviz.records.merging import word_groups
+from attnviz.records.tokens import Sampling, Token
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+LIKELY, APART, DOUBLED = np.log(0.1), np.log(10), np.log(2)
+"""Nats: a rival's least log-probability, its least lead, and the least change that counts."""
+WRITTEN = 8
+"""Tokens of a rival to write: its word ends in them, and an insertion shows the word behind it."""
+STEM = 4
+"""Letters of a word of which another one may be a form."""
+NEGATIONS = frozenset({"not", "never"})
+UNTESTED = frozenset("no nor neither none nobody nothing nowhere without hardly".split())
+"""Negations that no single word takes back."""
+WORD = re.compile(r"\w[\w'’-]*")
+
+
+class Runs(Protocol):
+    """What is known of the answer's runs, as `AnswerRuns` has it."""
+
+    @property
+    def model(self) -> "LoadedModel": ...
+    @property
+    def ids(self) -> Sequence[int]: ...
+    @property
+    def new(self) -> Sequence[int]: ...
+    @property
+    def rivals(self) -> Sequence[int]: ...
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word of the answer: its tokens from `first` up to, but without, `after`."""
+
+    text: str
+    first: int
+    after: int
+    begins: bool
+
+    @property
+    def negates(self) -> bool:
+        return _negates(self.text)
+
+    @property
+    def says_little(self) -> bool:
+        """Whether it is a function word; “May” and “Will” within a sentence are none."""
+        own = self.text.lower() if self.begins else self.text
+        return is_function(own) and not _has_digit(own)
+
+
+def words_of(answer: Answer) -> list[Word]:
+    """The words of an answer, without marks."""
+    tokens, words = answer.capture.query_tokens, list[Word]()
+    begins = {part.first for part in answer.parts("sentence")}
+    for group in word_groups(tokens):
+        if found := WORD.search("".join(tokens[i].text for i in group)):
+            words.append(Word(found[0], group.start, group.stop, group.start in begins))
+    return words
+
+
+def contents_of(model: "LoadedModel", texts: Sequence[str]) -> list[int]:
+    """The ids of the tokens of texts' words of content, and negations, with a blank or without."""
+    words = dict.fromkeys(each for text in texts for each in WORD.findall(text))
+    told = (each for each in words if _negates(each) or _has_digit(each) or not is_function(each))
+    written = (form for each in told for form in (each, f" {each}"))
+    return list(dict.fromkeys(id_ for form in written for id_ in model.tokenizer.ids(form)))
+
+
+def rivals_of(
+    model: "LoadedModel", ids: Sequence[int], answer: Sequence[Token], contents: Sequence[int]
+) -> list[int]:
+    """The rival at each place of an answer: the likeliest of `contents`, or behind a negation.
+
+    Without `contents`, the answer's own tokens.
+    """
+    new = [each.id for each in answer]
+    rivals = model.likeliest(ids, new, contents) if contents else new
+    after = enumerate(new[1:])
+    return [
+        *(n if _negates(answer[i].text) else rivals[i] for i, n in after),
+        *rivals[-1:],
+    ]
+
+
+def raised_words(
+    words: Sequence[Word], given: Grounds, question: str, documents: Sequence[str]
+) -> tuple[RaisedWord, ...]:
+    """The words of content that documents could give, and whether they stand there, and are raised.
+
+    Neither words of the question nor those that are likely anyway.
+    """
+    asked, told = WORD.findall(question), [w for text in documents for w in WORD.findall(text)]
+    own = (w for w in words if not w.says_little and not any(_alike(w.text, a) for a in asked))
+    return tuple(
+        RaisedWord(each.first, raised and any(_alike(each.text, other) for other in told))
+        for each in own
+        if (raised := given.raised(each.first, each.after, DOUBLED)) is not None
+    )
+
+
+def contradictions(
+    runs: Runs,
+    words: Sequence[Word],
+    given: Grounds,
+    rivals: Grounds,
+    answer: Answer,
+    documents: Sequence[str],
+) -> Iterator[Contradiction]:
+    """The first word of each statement that the documents contradict.
+
+    Args:
+        runs: of the answer.
+        words: of the answer.
+        given: log-probabilities of its tokens.
+        rivals: those of the rivals.
+        answer: with its statements.
+        documents: their texts.
+    """
+    if not len(given.unrelated):
+        return
+    parted = {i for i in _parted(given, rivals) if runs.new[i] != runs.rivals[i]}
+    told = {each.casefold() for text in documents for each in WORD.findall(text)}
+    for part in answer.parts("sentence"):
+        own = [each for each in words if part.first <= each.first < part.after]
+        found = (
+            _contradicted(runs, word, after, place, given, rivals, answer, told)
+            for word, after in zip_longest(own, own[1:])
+            for place in range(word.first, word.after)
+            if place in parted
+        )
+        yield from islice(filter(None, found), 1)
+
+
+def _parted(given: Grounds, rivals: Grounds) -> list[int]:
+    """Where documents raise the rival, and its odds against the token, beyond all noise."""
+    rise, noise = rivals.whole - rivals.without, rivals.unrelated - rivals.without
+    shift = rise - (given.whole - given.without)
+    other = noise - (given.unrelated - given.without)
+    raised = rise > np.maximum(noise.max(axis=0), 0)
+    return np.flatnonzero(raised & (shift > np.maximum(other.max(axis=0), DOUBLED))).tolist()
+
+
+def _contradicted(
+    runs: Runs,
+    word: Word,
+    after: Word | None,
+    place: int,
+    given: Grounds,
+    rivals: Grounds,
+    answer: Answer,
+    told: Collection[str],
+) -> Contradiction | None:
+    """What the documents, whose words are `told`, say in the place of a word, if anything."""
+    probability = float(np.exp(rivals.whole[place]))
+    if word.negates:
+        whole = f"{word.text} {after.text}" if after else ""
+        return Contradiction(whole, after.text, place, probability) if after else None
+    lead = rivals.whole[place] - given.whole[place]
+    if word.says_little or rivals.whole[place] < LIKELY or lead < APART:
+        return None
+    tokens = answer.capture.query_tokens[word.first : place]
+    before = "".join(each.text for each in tokens).lstrip()
+    instead = _replaces(word, before + _written(runs, place))
+    said = Contradiction(word.text, instead, place, probability)
+    return said if instead.casefold() in told else None
+
+
+def _written(runs: Runs, place: int) -> str:
+    """The rival at a place, and what the model writes behind it, with the documents."""
+    written = list[int]()
+
+    def go_on(id_: int) -> bool:
+        written.append(id_)
+        return True
+
+    before = [*runs.ids, *runs.new[:place], runs.rivals[place]]
+    runs.model.generate(before, Sampling(WRITTEN), NOTHING, lambda _: None, go_on)
+    told: str = runs.model.tokenizer.decoded([runs.rivals[place], *written])
+    return told
+
+
+def _replaces(word: Word, told: str) -> str:
+    """The word that stands there instead; empty where it adds to the word, or bends it."""
+    found = WORD.findall(told)
+    if not found:
+        return ""
+    instead, *more = found
+    one, other = word.text.casefold(), instead.casefold()
+    if other in NEGATIONS:
+        return str(instead)
+    if _has_digit(one) or _has_digit(other):
+        both = _has_digit(one) and _has_digit(other)
+        return str(instead) if both and one != other else ""
+    if is_function(instead):
+        return ""
+    bends = one.startswith(other) or other.startswith(one)
+    of_one_kind = word.begins or word.text[0].isupper() == instead[0].isupper()
+    added = one in (each.casefold() for each in more)  # “of Halden takes”, not “takes”
+    return "" if bends or added or not of_one_kind else str(instead)
+
+
+def is_untested(statement: str) -> bool:
+    """Whether a statement has a negation that no single word takes back."""
+    words = {each.casefold() for each in WORD.findall(statement)}
+    return bool(words & UNTESTED or re.search(r"n ?['’] ?t\b", statement, re.IGNORECASE))
+
+
+def _alike(word: str, other: str) -> bool:
+    """Whether they are one word, or one is bent: “open” and “opened”."""
+    one, two = sorted((word.casefold(), other.casefold()), key=len)
+    return one == two or (len(one) >= STEM and two.startswith(one))
+
+
+def _negates(word: str) -> bool:
+    return word.strip().casefold() in NEGATIONS
+
+
+def _has_digit(word: str) -> bool:
+    return any(map(str.isdigit, word))
