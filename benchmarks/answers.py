@@ -1,5 +1,7 @@
 """The verdicts on made-up statements: right, wrong, negated, invented and off topic.
 
+And whether the document that a right one is from is used, and the others not.
+
 python -m benchmarks.answers FOLDER [0|1]
 
 Each line of texts/facts.jsonl is a small world: a text, a question, and answers. A model reads the
@@ -41,8 +43,12 @@ def verdicts(model: Any, half: int) -> Counter[tuple[str, str]]:
             answer = attnviz.generate(
                 question, model, docs=documents(every, n), target=world[kind], heads="L0H0"
             )
-            (said,) = answer.check().statements
+            check = answer.check()
+            (said,) = check.statements
             counts[kind, said.verdict] += 1
+            for each in check.effects if kind == "right" else ():
+                if use := check.use_of(each):
+                    counts["own" if each.segment == f"text {n}" else "other", use] += 1
             found = said.contradiction and said.contradiction.said
             print(kind, repr(world[kind]), said.verdict, found or "", sep="\t", flush=True)
     return counts
@@ -51,7 +57,7 @@ def verdicts(model: Any, half: int) -> Counter[tuple[str, str]]:
 def main() -> None:
     folder, half = sys.argv[1], int((*sys.argv, "0")[2])
     counts = verdicts(attnviz.load_model(folder), half)
-    for kind in KINDS:
+    for kind in (*KINDS, "own", "other"):
         told = {verdict: n for (of, verdict), n in counts.items() if of == kind}
         print(kind, sum(told.values()), told)
 

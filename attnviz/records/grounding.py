@@ -23,6 +23,10 @@ Without: TypeAlias = Callable[[Sequence[Collection[int]]], Doubles]
 CheckMethod: TypeAlias = Literal["delete", "chain", "subsets", "curve"]
 
 
+Use: TypeAlias = Literal["used", "not used", "against"]
+"""Of a document: its loss makes the answer less likely, changes nothing, or makes it likelier."""
+
+
 @dataclass(frozen=True)
 class Deletion:
     """A segment's share of the attention, and the change in log-probability (nats) without it.
@@ -252,7 +256,9 @@ class Check:
 
     `runs`: the number of runs. `documents`: the segments that were deleted together, by name, with
     their `shares` of what `measure` names; `kind`: the word for them. `grounds`: token by token,
-    with and without them; None without documents. `statements`: the sentences of the answer. The
+    with and without them; None without documents. `noise`: the greatest change (nats) by the loss
+    of unrelated text in the place of a document. `asked`: the effect of a question that stands
+    behind the documents. `statements`: the sentences of the answer. The
     other fields are empty or None if the method lacks them: `effects` by single deletions;
     `smallest`; `subsets`; `curves`; with hops, `chain`: the links back to the prompt.
 
@@ -271,6 +277,8 @@ class Check:
     shares: tuple[float, ...] = ()
     kind: Literal["document", "segment"] = "document"
     grounds: Grounds | None = None
+    noise: float | None = None
+    asked: Deletion | None = None
     statements: tuple[Statement, ...] = ()
     effects: tuple[Deletion, ...] = ()
     correlation: float | None = None
@@ -283,6 +291,16 @@ class Check:
     chain: Chain | None = None
     measure: Literal["attention", "contribution"] = "attention"
     occlusions: "tuple[Occlusion, ...]" = ()
+
+    def use_of(self, effect: Deletion) -> "Use | None":
+        """What the loss of a document says of its use; None where there is no noise to compare."""
+        if self.noise is None or effect.segment not in self.documents:
+            return None
+        needed = self.smallest is not None and effect.segment in self.smallest.segments
+        least = max(self.noise, MATTERS)
+        if needed or effect.change < -least:
+            return "used"
+        return "against" if effect.change > least else "not used"
 
     def __repr__(self) -> str:
         facts = [f"{self.log_probability:.2f} nats"]
@@ -347,12 +365,15 @@ TRIED = 100
 """The number of sets of two or more documents that are tried as a set grows."""
 
 
-def smallest_set(attention: Sequence[float], without: Without) -> tuple[int, ...]:
+def smallest_set(
+    attention: Sequence[float], without: Without, noise: float = 0.0
+) -> tuple[int, ...]:
     """A smallest set whose deletion costs most of what deleting all costs; () if that is nothing.
 
     The set grows by the document that costs most (of equals, to 0.1 nats, the one with the most
-    attention), and then loses each that is not needed. After `TRIED` sets it grows by all others.
-    Greedy: a smaller set may exist among those that were not tried.
+    attention), and then loses each that is not needed, or whose part in it is at most `noise`, the
+    cheapest first. After `TRIED` sets it grows by all others. Greedy: a smaller set may exist among
+    those that were not tried.
     """
     everything = range(len(attention))
 
@@ -372,9 +393,11 @@ def smallest_set(attention: Sequence[float], without: Without) -> tuple[int, ...
             break
         costs = losses(*([*chosen, i] for i in rest)) // MATTERS
         chosen.append(rest.pop(int(np.argmax(costs))))
-    for i in sorted(chosen, key=lambda i: attention[i]):
+    alone = losses(*([i] for i in everything))
+    for i in sorted(chosen, key=lambda i: alone[i]):
         fewer = [other for other in chosen if other != i]
-        if losses(fewer)[0] >= target:
+        whole, left = losses(chosen, fewer)
+        if left >= target or (fewer and whole - left <= noise):
             chosen = fewer
     return tuple(sorted(chosen))
 

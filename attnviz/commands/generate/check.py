@@ -28,6 +28,7 @@ from attnviz.records.grounding import (
     CheckMethod,
     Contradiction,
     Curve,
+    Deletion,
     Doubles,
     Grounds,
     SmallestSet,
@@ -151,7 +152,10 @@ def checked(
     )
     if documents:
         check = _grounded(check, runs, parts, answer, prompt)
-    check = replace(check, **_FINDERS[method](runs, parts), runs=len(runs.made))
+    check = replace(check, **_FINDERS[method](runs, parts))
+    if last is not None and names[last] in prompt.asking:
+        check = replace(check, asked=_without_question(runs, names[last], of, last))
+    check = replace(check, runs=len(runs.made))
     check = _with_images(check, runs, answer, see) if see else check
     if last is None:
         return check
@@ -181,6 +185,17 @@ def _grounded(
         for each in answer.parts("sentence")
     )
     return replace(check, grounds=given, statements=said)
+
+
+def _without_question(
+    runs: AnswerRuns, name: str, of: Sequence[int | None], last: int
+) -> Deletion | None:
+    """The effect of the question, which is not among the segments that are deleted."""
+    own = [place for place, segment in enumerate(of) if segment == last]
+    if len(own) == len(of):
+        return None
+    whole, without = runs.without([(), own])
+    return Deletion(name, 0.0, tuple((without - whole).tolist()))
 
 
 def _statement(given: Grounds, part: AnswerPart) -> Statement:
@@ -256,7 +271,8 @@ def _delete(runs: AnswerRuns, parts: Deletable) -> dict[str, Any]:
     if parts.documents:
         names, shares = parts.of(parts.documents)
         without = parts.without(runs, parts.documents)
-        if some := smallest_set(shares, without):
+        found["noise"] = noise = _noise(runs, parts)
+        if some := smallest_set(shares, without, noise or 0.0):
             left, whole = without([some, ()]).sum(axis=1).tolist()
             found["smallest"] = SmallestSet(tuple(names[i] for i in some), left - whole)
     return found
@@ -296,17 +312,36 @@ def _grounds(runs: AnswerRuns, gone: Sequence[int], *, written: bool) -> tuple[G
     `written`: the model writes texts of the language that it reads.
     """
     own = _own_text(runs.model, len(gone)) if written else []
-    texts = [list(runs.ids) for _ in range(UNRELATED if own else 0)]
-    for n, ids in enumerate(texts):
-        draw = np.random.default_rng((SEED, n))
-        starts = draw.integers(len(own), size=ceil(len(gone) / WINDOW)).tolist()
-        drawn = (own[(start + i) % len(own)] for start in starts for i in range(WINDOW))
-        for place, id_ in zip(gone, drawn, strict=False):
-            ids[place] = id_
+    texts = [_unrelated(runs.ids, gone, own, n) for n in range(UNRELATED if own else 0)]
     whole, without, *unrelated = runs.with_rivals([*runs.deleted([(), gone]), *texts])
     noise = np.reshape(unrelated, (len(unrelated), *whole.shape))
     given, rivals = (Grounds(whole[:, i], without[:, i], noise[..., i]) for i in range(2))
     return given, rivals
+
+
+def _unrelated(ids: Sequence[int], gone: Sequence[int], own: Sequence[int], n: int) -> list[int]:
+    """The n-th prompt with stretches of the model's `own` text in the place of these tokens."""
+    replaced, draw = list(ids), np.random.default_rng((SEED, n))
+    starts = draw.integers(len(own), size=ceil(len(gone) / WINDOW)).tolist()
+    drawn = (own[(start + i) % len(own)] for start in starts for i in range(WINDOW))
+    for place, id_ in zip(gone, drawn, strict=False):
+        replaced[place] = id_
+    return replaced
+
+
+def _noise(runs: AnswerRuns, parts: Deletable) -> float | None:
+    """The greatest change by the loss of unrelated text in the place of one document.
+
+    The texts take turns at the places of the documents, as 19 for each would be 19 runs for each.
+    """
+    size = sum(len(parts.places[i]) for i in parts.documents)
+    own = _own_text(runs.model, size) if runs.model.kind != "cross" else []
+    if not own:
+        return None
+    turns = [parts.places[parts.documents[n % len(parts.documents)]] for n in range(UNRELATED)]
+    texts = [_unrelated(runs.ids, gone, own, n) for n, gone in enumerate(turns)]
+    changes = (runs.without(turns) - runs.after(texts)).sum(axis=1)
+    return float(np.abs(changes).max())
 
 
 def _own_text(model: "LoadedModel", size: int) -> list[int]:

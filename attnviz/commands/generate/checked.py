@@ -14,7 +14,7 @@ from attnviz.draw.picture.paint import PictureOptions
 from attnviz.draw.terminal.cells import GAP, Column, cut, folded, listing, table, words
 from attnviz.draw.titles import amount, beginning
 from attnviz.errors import readable, series
-from attnviz.records.grounding import DRAWS, VERDICTS, Check, Curve, Statement
+from attnviz.records.grounding import DRAWS, VERDICTS, Check, Curve, Deletion, Statement
 from attnviz.records.reasoning import MATTERS, Chain
 from attnviz.records.tokens import TEMPLATE
 
@@ -37,8 +37,11 @@ def checked(check: Check, display: Display, hops: int = 0) -> Iterator[Text]:
         deleted = "deleted, or made grey" if check.occlusions else "deleted"
         columns = [Column(check.kind if check.method == "subsets" else deleted)]
         columns += [Column(each, right=True) for each in (check.measure, number)]
+        columns += [Column("")] * (check.noise is not None)
+        uses = {each.segment: check.use_of(each) or "" for each in check.effects}
         rows = [
-            (fenced(readable(n)), f"{share:.2f}", f"{x:+z.2f}") for n, share, x in _numbers(check)
+            [fenced(readable(n)), f"{share:.2f}", f"{x:+z.2f}", uses.get(n, "")][: len(columns)]
+            for n, share, x in _numbers(check)
         ]
         yield from listing(columns, rows, display.width)
     yield from shown_regions(check.occlusions, display)
@@ -207,13 +210,23 @@ def about_check(check: Check) -> str:
     if check.kept is not None:
         name, share = check.kept
         why = "the answer follows it" if name == TEMPLATE else "it asks for the answer"
-        facts.append(f"{readable(name)} ({share:.2f}) was not deleted, as {why}")
+        facts.append(f"{readable(name)} ({share:.2f}) is not in the table, as {why}")
+    if check.asked is not None:
+        facts.append(_on_question(check.asked))
     if check.sink is not None:
         facts.append(
             f"with {readable(check.sink)} the first token was deleted, the sink, as there is no BOS"
         )
     facts += [*_on_deletions(check), *_on_documents(check), *_on_methods(check)]
     return "; ".join(facts)
+
+
+def _on_question(asked: Deletion) -> str:
+    """Whether the answer needs its question."""
+    name = readable(asked.segment)
+    if abs(asked.change) > MATTERS:
+        return f"without {name} {asked.change:+.2f} nats"
+    return f"the answer does not need {name} ({asked.change:+z.2f} nats without it)"
 
 
 def _on_deletions(check: Check) -> Iterator[str]:
@@ -236,9 +249,14 @@ def _on_deletions(check: Check) -> Iterator[str]:
 
 
 def _on_documents(check: Check) -> Iterator[str]:
-    """The effect of all documents together, the few that matter, and unsupported statements."""
+    """The effect of all documents together, the few that matter, and what verdicts mean."""
     if check.grounds is None:
         return
+    if check.noise is not None:
+        yield (
+            "used: its loss, or that of a set that needs it, costs the answer more than that of "
+            f"unrelated text in its place ({max(check.noise, MATTERS):.2f} nats at most)"
+        )
     change, several = check.grounds.change, len(check.documents) > 1
     if several and check.effects == ():
         yield f"without {all_of(check)} {change:+.2f} nats"

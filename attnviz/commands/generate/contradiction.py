@@ -194,7 +194,10 @@ def _written(runs: Runs, place: int) -> str:
         return True
 
     before = [*runs.ids, *runs.new[:place], runs.rivals[place]]
-    runs.model.generate(before, Sampling(WRITTEN), NOTHING, lambda _: None, go_on)
+    room = runs.model.tokenizer.context - len(before)
+    if room > 0:
+        sampling = Sampling(min(WRITTEN, room))
+        runs.model.generate(before, sampling, NOTHING, lambda _: None, go_on)
     told: str = runs.model.tokenizer.decoded([runs.rivals[place], *written])
     return told
 

@@ -14,7 +14,7 @@ from attnviz.commands.generate.results import FAILED, OF_ANSWER
 from attnviz.commands.generate.shown import draw, picture_view, render
 from attnviz.commands.generate.square import SQUARE
 from attnviz.kit.result import Form, Result
-from attnviz.records.grounding import Check, Statement, Verdict
+from attnviz.records.grounding import Check, Statement, Use, Verdict
 from attnviz.records.rows import ABSENT, LINE, Field, Fields, JsonOutput, keyed, measured
 
 SegmentShare: TypeAlias = Mapping[str, Any]
@@ -58,6 +58,13 @@ SHARE = Fields[SegmentShare](
             bool | None,
             "With --check: whether the document is one of a smallest set without which most of "
             "what all of them give is lost; null without a document.",
+            optional=True,
+        ),
+        Field(
+            "use",
+            Use | None,
+            "With --check: whether the loss of the document changes the whole answer more than "
+            "that of unrelated text; against: it makes it likelier; null without a document.",
             optional=True,
         ),
         Field(
@@ -197,6 +204,8 @@ def _of_check(check: Check | None, segment: str, part: AnswerPart) -> dict[str, 
         found["change"] = next((sum(each[part.first : part.after]) for each in own), None)
         needed = check.smallest.segments if check.smallest else ()
         found["needed"] = segment in needed if segment in check.documents else None
+        uses = (check.use_of(each) for each in check.effects if each.segment == segment)
+        found["use"] = next(uses, None)
     if check.subsets is not None:
         found["weight"] = dict(check.subsets.weights).get(segment)
     names = ("change_of_all", "groundedness", "unrelated", "verdict", "given", "instead", "says")

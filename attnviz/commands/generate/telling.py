@@ -8,6 +8,7 @@ from attnviz.commands.generate.sources import AnswerReport
 from attnviz.draw.glossary import find_term
 from attnviz.draw.titles import about_gates, amount, prompt_size
 from attnviz.records.grounding import Check
+from attnviz.records.reasoning import MATTERS
 
 # Sentences. A term in brackets, as `[share|share of attention]`, is a button that tells its
 # definition; no text of a user goes through this.
@@ -121,6 +122,12 @@ def _on_sets(check: Check) -> Iterator[str]:
         yield (
             "Those marked “needed” are a smallest set without which at least four fifths of what "
             "all sources give is lost."
+        )
+    if check.noise is not None:
+        yield (
+            f"The loss of unrelated text in the place of a source changes the answer by "
+            f"{max(check.noise, MATTERS):.2f} nats at most: “used” costs more, and “against” makes "
+            "the answer likelier by more."
         )
 
 

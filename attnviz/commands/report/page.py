@@ -35,7 +35,10 @@ KEY = {
 }
 """The margin of a statement, or of the worst one of a question, by class."""
 TERMS = "groundedness,statement,supported,unrelated text,smallest set,share of attention,nats"
-USED = f"Said of a document that is needed, or whose deletion costs the answer over {MATTERS} nats."
+USED = (
+    "Said of a document that is needed, or whose deletion costs the answer more than that of "
+    "unrelated text in its place. Against: its deletion makes the answer likelier by more."
+)
 TOGETHER = (
     "A document is needed together with others if deleting only this one costs nothing, as "
     "another one says the same."
@@ -113,7 +116,7 @@ def _question(report: ResultsReport, each: ReportedQuestion) -> str:
 
 
 def _source(each: SourceUse) -> str:
-    used = "" if each.used is None else "used" if each.used else "not used"
+    used = "" if each.used is None else each.use or ("used" if each.used else "not used")
     said = "needed" if each.needed else used
     change = "" if each.change is None else two(each.change, signed=True)
     return _row(f"<bdi>{_text(each.name)}</bdi>", two(each.share), change, said)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from attnviz.inputs.prompts import Source
-from attnviz.records.grounding import Contradiction, Groundedness, Verdict
+from attnviz.records.grounding import Contradiction, Groundedness, Use, Verdict
 from attnviz.records.metrics import Estimate
 from attnviz.records.reasoning import MATTERS
 
@@ -48,7 +48,8 @@ class SourceUse:
     """A segment of a prompt: its share of the attention, the mean over the statements.
 
     `change`: of the whole answer's log-probability (nats) without it; None if it was kept.
-    `needed`: whether it is in the smallest set; None without a set, or for another source.
+    `needed`: whether it is in the smallest set; None without a set, or for another source. `use`:
+    what its loss says; earlier versions did not write it.
     """
 
     name: str
@@ -56,12 +57,15 @@ class SourceUse:
     share: float
     change: float | None
     needed: bool | None
+    use: Use | None = None
 
     @property
     def used(self) -> bool | None:
-        """Whether a document is needed, or its deletion costs more than 0.1 nats; None: unknown."""
+        """Whether the loss of a document costs the answer more than noise; None: unknown."""
         if self.needed is None or self.change is None:
             return None
+        if self.use is not None:
+            return self.use == "used"
         return self.needed or self.change < -MATTERS
 
 

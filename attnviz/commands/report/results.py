@@ -21,7 +21,7 @@ from attnviz.errors import InputError, option, readable
 from attnviz.inputs.beside import json_of
 from attnviz.inputs.prompts import Source
 from attnviz.inputs.text import STDIN, Stdin, read_lines
-from attnviz.records.grounding import Contradiction, Groundedness, Verdict
+from attnviz.records.grounding import Contradiction, Groundedness, Use, Verdict
 from attnviz.records.rows import Field, Fields, JsonObject, read_as
 
 HINT = "write one with: attnviz generate --lines --check -o results.jsonl --resume"
@@ -45,6 +45,7 @@ SHARE = Fields[Any](
         *(Field(name, NUMBER | None) for name in ("groundedness", "unrelated")),
         Field("change", NUMBER | None, optional=True),
         Field("needed", bool | None, optional=True),
+        Field("use", Use | None, optional=True),
         Field("verdict", Verdict | None, optional=True),
         *(Field(name, str | None, optional=True) for name in ("given", "instead", "says")),
         Field("section", str),
@@ -300,10 +301,11 @@ class _Column:
         change = content.get("change")
         self.share += content["share"]
         self.change = None if change is None or self.change is None else self.change + change
-        same = "segment", "part", "source", "needed"
+        same = "segment", "part", "source", "needed", "use"
         return all(content.get(name) == self.first.get(name) for name in same)
 
     def use(self, rows: int) -> SourceUse:
         own = self.first
         share, needed = self.share / rows, own.get("needed")
-        return SourceUse(own["segment"], own["source"], share, self.change, needed)
+        use = own.get("use")
+        return SourceUse(own["segment"], own["source"], share, self.change, needed, use)

@@ -75,8 +75,8 @@ ROW = Fields[QuestionRow](
         Field(
             "unused",
             float | None,
-            "The share of documents that are not needed, and cost at most 0.1 nats when they are "
-            "deleted; null without any, or if none was deleted.",
+            "The share of documents that are not needed, and cost no more than unrelated text when "
+            "they are deleted; null without any, or if none was deleted.",
             at("of.unused"),
         ),
         Field(

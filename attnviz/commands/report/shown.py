@@ -31,7 +31,10 @@ MEANING = (
     "Means over questions ± standard error. The groundedness of a question is the mean over its "
     "statements."
 )
-UNUSED = " A document is not used if it is not needed and its deletion costs at most 0.1 nats."
+UNUSED = (
+    " A document is not used if it is not needed and its deletion costs no more than that of "
+    "unrelated text."
+)
 
 
 def two(value: float | None, *, signed: bool = False) -> str:

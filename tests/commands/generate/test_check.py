@@ -282,7 +282,7 @@ def test_lines_of_a_table_have_one_header_with_and_without_documents(run: Run) -
     assert "line 2: --check deletes segments before the last one" in ended.err
     header, *rows = ended.out.splitlines()
     assert header.endswith(
-        ",needed,change_of_all,groundedness,unrelated,verdict,given,instead,says,rests"
+        ",needed,use,change_of_all,groundedness,unrelated,verdict,given,instead,says,rests"
     )
     assert {row.count(",") for row in rows} == {header.count(",")}
 
