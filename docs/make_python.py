@@ -58,6 +58,7 @@ OF = {
     ("atlas", "export"): "only the command",
     ("atlas", "folders"): "`atlas(folder)`",
     ("report", "file"): "`report(path)`",
+    ("report", "fail_on"): "compare `.contradicted`",
     ("report", "fail_under"): "compare `.groundedness.mean`",
     ("report", "fail_drop"): "compare `.change.mean`",
     ("report", "max_failed"): "compare `.unanswered`",

@@ -76,7 +76,7 @@ PRINTED = {  # the terms in what a command prints
     "train": "held-out, trigram, bits per byte, head, broad, loss, checkpoint",
     "heads": "head, role, entropy, induction, retrieval head, probe, previous token, sink, broad",
     "generate": "prompt, token, head, sink, retrieval head, known for, groundedness, statement, "
-    "supported",
+    "supported, not supported, verdict, used",
 }
 EXPECTED = Path(__file__).parents[1] / "golden" / "expected"
 

@@ -149,7 +149,7 @@ def command_line(
         session.complain(why)
         session.status = ExitStatus.INPUT
     say(session, [*notes_on(found.record)])
-    bad = found.record.told.count("contradicted") if fail_on else 0
+    bad = found.contradicted if fail_on else 0
     contradicted = [f"{amount(bad, 'statement')} contradicted by documents"] * bool(bad)
     for why in (*contradicted, *_too_bad(found.record, fail_under, fail_drop, max_failed)):
         session.complain(why)

@@ -34,7 +34,7 @@ KEY = {
     "unmeasured": "not measured",
 }
 """The margin of a statement, or of the worst one of a question, by class."""
-TERMS = "groundedness,statement,supported,unrelated text,smallest set,share of attention,nats"
+TERMS = "groundedness,statement,contradicted,supported,unrelated text,smallest set,share of attention,nats"
 USED = (
     "Said of a document that is needed, or whose deletion costs the answer more than that of "
     "unrelated text in its place. Against: its deletion makes the answer likelier by more."

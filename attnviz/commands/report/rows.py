@@ -209,6 +209,11 @@ class Evaluation(Result[ResultsReport]):
         return self.record.change("groundedness")
 
     @property
+    def contradicted(self) -> int:
+        """The number of statements that documents contradict."""
+        return self.record.told.count("contradicted")
+
+    @property
     def unanswered(self) -> int:
         """The number of questions that failed, are left out, or have an empty answer."""
         return self.record.unanswered
