@@ -1,11 +1,9 @@
 """Whether an answer rests on its prompt: runs without some of it, each at most once."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from math import ceil
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -19,17 +17,15 @@ from attnviz.commands.generate.contradiction import (
     words_of,
 )
 from attnviz.commands.generate.occluded import See, without_regions
+from attnviz.commands.generate.runs import UNRELATED, AnswerRuns, own_text, unrelated_prompt
 from attnviz.errors import InputError, option
 from attnviz.inputs.prompts import Prompt
-from attnviz.records.capture import Wanted
 from attnviz.records.grounding import (
-    SEED,
     Check,
     CheckMethod,
     Contradiction,
     Curve,
     Deletion,
-    Doubles,
     Grounds,
     SmallestSet,
     Statement,
@@ -43,44 +39,11 @@ from attnviz.records.grounding import (
 )
 from attnviz.records.reasoning import MATTERS
 from attnviz.records.rows import LINE, Field, Fields, at
-from attnviz.records.tokens import RESTS, Sampling, Token
+from attnviz.records.tokens import RESTS, Token
 from attnviz.records.transforms import Contributions
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
-
-
-@dataclass(frozen=True, eq=False)
-class AnswerRuns:
-    """Runs of an answer (`new`) after variants of its prompt (`ids`); each variant is run once."""
-
-    model: "LoadedModel"
-    ids: Sequence[int]
-    new: Sequence[int]
-    rivals: Sequence[int]
-    made: dict[tuple[int, ...], Doubles] = field(default_factory=dict)
-
-    def after(self, prompts: Sequence[Sequence[int]]) -> Doubles:
-        """The log-probability of each token of the answer after each of these prompts (…, m)."""
-        return self.with_rivals(prompts)[..., 0]
-
-    def with_rivals(self, prompts: Sequence[Sequence[int]]) -> Doubles:
-        """The same of each token, and of its rival in its place (…, m, 2)."""
-        keys = [tuple(ids) for ids in prompts]
-        if missing := [key for key in dict.fromkeys(keys) if key not in self.made]:
-            pairs = [*zip(self.new, self.rivals, strict=True)]
-            found = self.model.choices(missing, self.new, pairs).astype(np.float64)
-            self.made.update(zip(missing, found, strict=True))
-        return np.stack([self.made[key] for key in keys])
-
-    def without(self, sets: Iterable[Iterable[int]]) -> Doubles:
-        """Doubles of the prompt without each of these sets of tokens, given by their places."""
-        return self.after([*self.deleted(sets)])
-
-    def deleted(self, sets: Iterable[Iterable[int]]) -> Iterator[list[int]]:
-        """The prompt without each of these sets of tokens, given by their places."""
-        for gone in map(set, sets):
-            yield [id_ for i, id_ in enumerate(self.ids) if i not in gone]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,10 +101,7 @@ def checked(
     shares_of = {names[i]: attention[names[i]] for i in texts if names[i] in attention}
     parts = _deletable(names, of, shares_of, last, prompt.asking, method, alone=see is None)
     documents, shares = parts.of(parts.documents)
-    ids, new = [each.id for each in tokens], answer.capture.query_tokens
-    contents = [] if crossed else contents_of(model, _texts(prompt, parts))
-    rivals = rivals_of(model, ids, new, contents)
-    runs = AnswerRuns(model, ids, [each.id for each in new], rivals)
+    runs = _runs_of(model, tokens, answer, [] if crossed else _texts(prompt, parts))
     check = Check(
         method,
         float(runs.without([()]).sum()),
@@ -161,6 +121,15 @@ def checked(
         return check
     sink = names[of[0]] if of[0] is not None and names[of[0]] in parts.names else None
     return replace(check, sink=sink, kept=(names[last], attention[names[last]]))
+
+
+def _runs_of(
+    model: "LoadedModel", tokens: Sequence[Token], answer: Answer, documents: Sequence[str]
+) -> AnswerRuns:
+    """The runs of an answer with the rivals that are words of these documents."""
+    ids, new = [each.id for each in tokens], answer.capture.query_tokens
+    rivals = rivals_of(model, ids, new, contents_of(model, documents))
+    return AnswerRuns(model, ids, [each.id for each in new], rivals)
 
 
 def _grounded(
@@ -295,38 +264,18 @@ _FINDERS: Mapping[CheckMethod, Callable[[AnswerRuns, Deletable], dict[str, Any]]
 
 # Groundedness: without the documents, and with unrelated text in their place.
 
-UNRELATED = 19
-"""Texts in the place of the documents: of 20 that are alike, one is the greatest by chance 1 in 20
-times, which makes the greatest of 19 the 95th percentile."""
-WINDOW = 64
-"""Unrelated text is made of stretches of this many tokens."""
-LEAST_OWN, MOST_OWN = 128, 512
-"""The number of tokens that the model writes to draw them from."""
-_WRITTEN: "WeakKeyDictionary[LoadedModel, dict[int, list[int]]]" = WeakKeyDictionary()
-"""Texts of each model, by their least length."""
-
 
 def _grounds(runs: AnswerRuns, gone: Sequence[int], *, written: bool) -> tuple[Grounds, Grounds]:
     """The answer, and its rivals, with and without these tokens, and with unrelated ones for them.
 
     `written`: the model writes texts of the language that it reads.
     """
-    own = _own_text(runs.model, len(gone)) if written else []
-    texts = [_unrelated(runs.ids, gone, own, n) for n in range(UNRELATED if own else 0)]
+    own = own_text(runs.model, len(gone)) if written else []
+    texts = [unrelated_prompt(runs.ids, gone, own, n) for n in range(UNRELATED if own else 0)]
     whole, without, *unrelated = runs.with_rivals([*runs.deleted([(), gone]), *texts])
     noise = np.reshape(unrelated, (len(unrelated), *whole.shape))
     given, rivals = (Grounds(whole[:, i], without[:, i], noise[..., i]) for i in range(2))
     return given, rivals
-
-
-def _unrelated(ids: Sequence[int], gone: Sequence[int], own: Sequence[int], n: int) -> list[int]:
-    """The n-th prompt with stretches of the model's `own` text in the place of these tokens."""
-    replaced, draw = list(ids), np.random.default_rng((SEED, n))
-    starts = draw.integers(len(own), size=ceil(len(gone) / WINDOW)).tolist()
-    drawn = (own[(start + i) % len(own)] for start in starts for i in range(WINDOW))
-    for place, id_ in zip(gone, drawn, strict=False):
-        replaced[place] = id_
-    return replaced
 
 
 def _noise(runs: AnswerRuns, parts: Deletable) -> float | None:
@@ -335,40 +284,13 @@ def _noise(runs: AnswerRuns, parts: Deletable) -> float | None:
     The texts take turns at the places of the documents, as 19 for each would be 19 runs for each.
     """
     size = sum(len(parts.places[i]) for i in parts.documents)
-    own = _own_text(runs.model, size) if runs.model.kind != "cross" else []
+    own = own_text(runs.model, size) if runs.model.kind != "cross" else []
     if not own:
         return None
     turns = [parts.places[parts.documents[n % len(parts.documents)]] for n in range(UNRELATED)]
-    texts = [_unrelated(runs.ids, gone, own, n) for n, gone in enumerate(turns)]
+    texts = [unrelated_prompt(runs.ids, gone, own, n) for n, gone in enumerate(turns)]
     changes = (runs.without(turns) - runs.after(texts)).sum(axis=1)
     return float(np.abs(changes).max())
-
-
-def _own_text(model: "LoadedModel", size: int) -> list[int]:
-    """Text that the model writes after its beginning token, or a line end, at temperature 1.
-
-    It is of the model's world, in whatever language, and knows nothing of the prompt, nor of what
-    was written before: its length goes by powers of two.
-    """
-    wanted = min(max(1 << (size - 1).bit_length(), LEAST_OWN), MOST_OWN)
-    text = _WRITTEN.setdefault(model, {}).setdefault(wanted, [])
-    tokenizer = model.tokenizer
-    before = [tokenizer.bos_id] if tokenizer.bos_id is not None else tokenizer.ids("\n")
-    ordinary = set(tokenizer.ordinary_ids())
-    most = min(wanted, tokenizer.context - len(before) - 1)
-    for seed in range(WINDOW):  # a text may end at once
-        if len(text) >= wanted or not before or most < 1:
-            break
-        written = list[int]()
-
-        def go_on(id_: int, written: list[int] = written) -> bool:
-            written.append(id_)
-            return len(written) < most
-
-        sampling = Sampling(most, 1.0, seed=seed)
-        model.generate(before, sampling, Wanted({}), lambda block: None, go_on)
-        text += [id_ for id_ in written if id_ in ordinary]
-    return text
 
 
 # The rows of curves.

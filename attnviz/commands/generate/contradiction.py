@@ -9,12 +9,13 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, zip_longest
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from attnviz.builtin.words import is_function
 from attnviz.commands.generate.answer import Answer
+from attnviz.commands.generate.runs import AnswerRuns
 from attnviz.records.capture import NOTHING
 from attnviz.records.grounding import Contradiction, Grounds, RaisedWord
 from attnviz.records.merging import word_groups
@@ -35,21 +36,8 @@ UNTESTED = frozenset("no nor neither none nobody nothing nowhere without hardly"
 WORD = re.compile(r"\w[\w'’-]*")
 
 
-class Runs(Protocol):
-    """What is known of the answer's runs, as `AnswerRuns` has it."""
-
-    @property
-    def model(self) -> "LoadedModel": ...
-    @property
-    def ids(self) -> Sequence[int]: ...
-    @property
-    def new(self) -> Sequence[int]: ...
-    @property
-    def rivals(self) -> Sequence[int]: ...
-
-
 @dataclass(frozen=True)
-class Word:
+class SaidWord:
     """A word of the answer: its tokens from `first` up to, but without, `after`."""
 
     text: str
@@ -68,13 +56,13 @@ class Word:
         return is_function(own) and not _has_digit(own)
 
 
-def words_of(answer: Answer) -> list[Word]:
+def words_of(answer: Answer) -> list[SaidWord]:
     """The words of an answer, without marks."""
-    tokens, words = answer.capture.query_tokens, list[Word]()
+    tokens, words = answer.capture.query_tokens, list[SaidWord]()
     begins = {part.first for part in answer.parts("sentence")}
     for group in word_groups(tokens):
         if found := WORD.search("".join(tokens[i].text for i in group)):
-            words.append(Word(found[0], group.start, group.stop, group.start in begins))
+            words.append(SaidWord(found[0], group.start, group.stop, group.start in begins))
     return words
 
 
@@ -103,7 +91,7 @@ def rivals_of(
 
 
 def raised_words(
-    words: Sequence[Word], given: Grounds, question: str, documents: Sequence[str]
+    words: Sequence[SaidWord], given: Grounds, question: str, documents: Sequence[str]
 ) -> tuple[RaisedWord, ...]:
     """The words of content that documents could give, and whether they stand there, and are raised.
 
@@ -119,8 +107,8 @@ def raised_words(
 
 
 def contradictions(
-    runs: Runs,
-    words: Sequence[Word],
+    runs: AnswerRuns,
+    words: Sequence[SaidWord],
     given: Grounds,
     rivals: Grounds,
     answer: Answer,
@@ -161,9 +149,9 @@ def _parted(given: Grounds, rivals: Grounds) -> list[int]:
 
 
 def _contradicted(
-    runs: Runs,
-    word: Word,
-    after: Word | None,
+    runs: AnswerRuns,
+    word: SaidWord,
+    after: SaidWord | None,
     place: int,
     given: Grounds,
     rivals: Grounds,
@@ -185,7 +173,7 @@ def _contradicted(
     return said if instead.casefold() in told else None
 
 
-def _written(runs: Runs, place: int) -> str:
+def _written(runs: AnswerRuns, place: int) -> str:
     """The rival at a place, and what the model writes behind it, with the documents."""
     written = list[int]()
 
@@ -202,7 +190,7 @@ def _written(runs: Runs, place: int) -> str:
     return told
 
 
-def _replaces(word: Word, told: str) -> str:
+def _replaces(word: SaidWord, told: str) -> str:
     """The word that stands there instead; empty where it adds to the word, or bends it."""
     found = WORD.findall(told)
     if not found:

@@ -34,10 +34,9 @@ KEY = {
     "unmeasured": "not measured",
 }
 """The margin of a statement, or of the worst one of a question, by class."""
-TERMS = "groundedness,statement,contradicted,supported,unrelated text,smallest set,share of attention,nats"
-USED = (
-    "Said of a document that is needed, or whose deletion costs the answer more than that of "
-    "unrelated text in its place. Against: its deletion makes the answer likelier by more."
+TERMS = (
+    "groundedness,statement,contradicted,supported,unrelated text,smallest set,share of attention,"
+    "used document,nats"
 )
 TOGETHER = (
     "A document is needed together with others if deleting only this one costs nothing, as "
@@ -52,7 +51,6 @@ def page(report: ResultsReport) -> Iterator[str]:
     before, after = source(HEAD, f"{FOLDER}/report.html").split("{{questions}}")
     notes = *damage_said(report), *notes_on(report), *counted(report)
     terms = [(each.name, each.definition) for each in map(find_term, TERMS.split(",")) if each]
-    terms += [("used", USED)] * report.tells_use
     means = "\n".join(_row(*map(escape, cells)) for cells in measures(report))
     if means:
         titles = "".join(f"<th>{escape(each)}</th>" for each in measure_titles(report))

@@ -11,7 +11,7 @@ import transformers
 
 import attnviz
 from attnviz.commands.generate.contradiction import (
-    Word,
+    SaidWord,
     _parted,
     _replaces,
     is_untested,
@@ -144,11 +144,13 @@ def test_a_rival_counts_where_documents_raise_it_beyond_all_noise(
     ],
 )
 def test_a_word_is_replaced_by_one_of_its_kind(given: str, told: str, instead: str) -> None:
-    assert _replaces(Word(given, 0, 1, begins=False), told) == instead
+    assert _replaces(SaidWord(given, 0, 1, begins=False), told) == instead
 
 
 def test_words_of_content_that_documents_have_and_raise_make_a_statement_supported() -> None:
-    words = [Word(each, n, n + 1, begins=not n) for n, each in enumerate(("The", "old", "mill"))]
+    words = [
+        SaidWord(each, n, n + 1, begins=not n) for n, each in enumerate(("The", "old", "mill"))
+    ]
     given = Grounds(np.array([0, -1.0, -0.1]), np.array([0, -4.0, -4.0]), np.full((19, 3), -4.0))
     documents = ["an old house , and two mills ."]
     assert raised_words(words, given, "", documents) == (RaisedWord(1, True), RaisedWord(2, True))

@@ -72,7 +72,7 @@ def test_a_newcomer_learns_what_margins_and_words_mean(opened: Open, report: Pat
     assert not words.locator("dl").is_visible()
     words.locator("summary").click()
     terms = words.locator("dt").all_inner_texts()
-    assert {"groundedness", "supported", "smallest set", "used"} <= set(terms)
+    assert {"groundedness", "supported", "smallest set", "used document"} <= set(terms)
 
 
 def test_a_document_that_is_needed_and_costs_nothing_alone_is_explained(
