@@ -42,11 +42,12 @@ CHANGE = "change the chat, or give the prompt as a text"
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """A template, its name, and the special tokens that it may name."""
+    """A template, its name, the special tokens that it may name, and what errors call it."""
 
     source: str
     name: str
     variables: Mapping[str, str]
+    called: str = "the model's chat template"
 
 
 @dataclass(frozen=True)
@@ -247,8 +248,8 @@ def _render(
         return texts
     why = " ".join(answer["why"].split()).rstrip(".")
     if answer.get("refused"):
-        raise RefusedChat(f"the model's chat template refuses this chat: {why}", CHANGE)
-    raise RefusedChat(f"the model's chat template does not take this chat ({why})", CHANGE)
+        raise RefusedChat(f"{template.called} refuses this chat: {why}", CHANGE)
+    raise RefusedChat(f"{template.called} does not take this chat ({why})", CHANGE)
 
 
 def _in_a_process(request: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,10 +28,12 @@ from attnviz.kit.prepare import TextOptions
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
     AnyModel,
+    FilePath,
     Messages,
     documents_of,
     loaded,
     model_of,
+    path_of,
     prompt_of,
     which_heads,
     words,
@@ -52,6 +54,16 @@ Raw: TypeAlias = Annotated[
     bool,
     g.text_option(
         "--raw", help="Documents and question as they are, without the model's chat template."
+    ),
+]
+OwnTemplate: TypeAlias = Annotated[
+    FilePath | None,
+    Cli(Path | None),
+    g.text_option(
+        "--template",
+        metavar="FILE",
+        help="A Jinja template that writes documents (title, text) and question, in place of the "
+        "model's own.",
     ),
 ]
 GivenAnswer: TypeAlias = Annotated[
@@ -180,6 +192,7 @@ def generate(
     segments: g.NamedParts = (),
     by: CutBy = None,
     raw: Raw = False,
+    template: OwnTemplate = None,
     target: GivenAnswer = None,
     max_new_tokens: MaxNewTokens = Sampling.most,
     temperature: Temperature = Sampling.temperature,
@@ -215,8 +228,14 @@ def generate(
     images = (asked.images if isinstance(asked, Question) else ()) or image  # its own come first
     options = model._text_options(bos, special, truncate, None, images)
     seen = len(options.given)
-    read = prompt_for(model._loaded, asked, documents, by, parts, raw=raw, images=seen)
-    options = _options_for(read, asked, options)
+    own_template = None if template is None else Path(path_of("template", template))
+    read = prompt_for(
+        model._loaded, asked, documents, by, parts, raw=raw, images=seen, template=own_template
+    )
+    if own_template is None:
+        options = _options_for(read, asked, options)
+    else:
+        options = replace(options, special=True)  # those that the template writes
     own = None if isinstance(asked, str) else asked.target
     sampling = Sampling(max_new_tokens, temperature, top_p, seed)
     writing = Writing(sampling, words("stop", stop), target if own is None else own)
@@ -273,7 +292,7 @@ Pages: TypeAlias = Annotated[
 
 @command_of(
     generate,
-    "text lines docs image chat segments by raw truncate bos special model run target "
+    "text lines docs image chat segments by raw template truncate bos special model run target "
     "max_new_tokens temperature top_p seed stop sections hops layers heads looks reduce "
     "contribution",
 )
@@ -301,7 +320,8 @@ def command_line(
     documents = documents_given(session, text, call["docs"] or [])
     prompt = prompt_given(session, call, text, chat, lines=lines)
     ready = model_of(session, model, run)
-    before = Before(documents, call["image"] or (), folder_of(chat or text.file))
+    files = [*(call["image"] or ()), *([call["template"]] if call["template"] else [])]
+    before = Before(documents, files, folder_of(chat or text.file))
     which = which_heads(call["layers"], call["heads"])
     with session.running("measuring which heads retrieve"):
         choice = choice_of(ready._loaded, which, ready._max_memory)

@@ -231,7 +231,8 @@ def _line(
         own = report.answer.columns[first].name
         marks = "<small>strongest</small>" if first == report.strongest else ""
         use = "needed" if own in report.needed else report.uses.get(own)
-        marks += f"<small>{use}</small>" if use else ""
+        quiet = ' class="quiet"' if use == "not used" else ""
+        marks += f"<small{quiet}>{use}</small>" if use else ""
     if not more and change is None:
         change = f"{sum(report.changes[first]):+z.2f}" if first in report.changes else ""
         if report.check and report.check.subsets:

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attnviz.commands.generate.occluded import See
-from attnviz.errors import IdleOption, InputError, ModelError, RefusedChat, UsageError, option
+from attnviz.errors import (
+    IdleOption,
+    InputError,
+    ModelError,
+    RefusedChat,
+    UsageError,
+    option,
+    series,
+)
 from attnviz.inputs.chats import Question, chat_of_question, read_chat, with_images
 from attnviz.inputs.given import found
 from attnviz.inputs.prompts import (
@@ -51,11 +59,20 @@ def prompt_for(
     *,
     raw: bool = False,
     images: int = 0,
+    template: Path | None = None,
 ) -> Prompt:
     """Make the model's input; `raw`: documents and question without its chat template.
 
-    `images`: their number, beside those in a chat.
+    `images`: their number, beside those in a chat. `template`: the file of a user's own.
     """
+    if template is not None:
+        if raw or by or wanted or images or isinstance(asked, Chat):
+            wrong = f"{option('template')} writes documents and a question alone"
+            raise UsageError(wrong, "leave it, or what else makes the prompt, out")
+        if isinstance(asked, str):
+            return _through_own(template, with_documents(asked, documents))
+        made = _through_own(template, with_documents(asked.text, asked.documents))
+        return replace(made, id=asked.id, unread=asked.unread)
     if isinstance(asked, Chat):
         if documents:
             raise UsageError("a chat is the whole prompt", f"leave {option('docs')} out")
@@ -247,6 +264,32 @@ def _through_template(
     segments = partition(made.text, made.segments, TEMPLATE, blanks=True)
     notes = (note, *made.notes[1:])
     return Prompt(made.text, segments, template.name, notes, asking=prompt.asking)
+
+
+def _through_own(path: Path, prompt: Prompt) -> Prompt:
+    """Make a prompt by a user's own template, which has to write every document and the question.
+
+    Raises:
+        InputError: it leaves one out, or cannot be rendered.
+    """
+    from attnviz.models.chat import ChatTemplate, rendered
+
+    called = f"the template {str(path)!r}"
+    chat = chat_of_question(prompt, apart=True)
+    *own, asks = chat.parts
+    question = chat.content["messages"][0]["content"]
+    parts = (*own, replace(asks, paths=(("question",), *asks.paths)))
+    chat = replace(chat, content={**chat.content, "question": question}, parts=parts)
+    try:
+        made = rendered(ChatTemplate(read_file(path), path.name, {}, called), chat)
+    except RefusedChat as error:
+        raise InputError(error.wrong.replace("this chat", "the question"), "change it") from None
+    if made.missing:
+        wrong = f"{called} does not write {series(made.missing)}"
+        raise InputError(wrong, "write the text of every document, and the question")
+    segments = partition(made.text, made.segments, TEMPLATE, blanks=True)
+    notes = (f"the prompt went through {called}", *made.notes[1:])
+    return Prompt(made.text, segments, path.name, notes, asking=prompt.asking)
 
 
 # What the command line gives.

@@ -84,18 +84,20 @@ _BEGINNINGS = b'{"line": 1, "row": ', b'{"line": 1, "id": '
 
 @dataclass(frozen=True)
 class Before:
-    """The input before every line: documents, and image files; `folder`: that of the lines.
+    """The input before every line: documents, and image and template files.
+
+    `folder`: that of the lines.
 
     The `digest` is that of their content.
     """
 
     documents: Sequence[Document]
-    images: Sequence[Path]
+    files: Sequence[Path]
     folder: Path
 
     @cached_property
     def digest(self) -> str:
-        return "".join([*map(repr, self.documents), *map(digest_of, self.images)])
+        return "".join([*map(repr, self.documents), *map(digest_of, self.files)])
 
 
 @dataclass(frozen=True)
