@@ -55,10 +55,14 @@ class GroupDeletion:
 
 @dataclass(frozen=True)
 class SmallestSet:
-    """The fewest documents that give most of what all of them give; `change`: without these."""
+    """The fewest documents that give most of what all of them give; `change`: without these.
+
+    `parts`: how much of that change is due to each, when the others of them are gone already.
+    """
 
     segments: tuple[str, ...]
     change: float
+    parts: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,7 @@ class Contradiction:
     given: str
     instead: str
     place: int
-    probability: float
+    probability: float = 1.0
     document: str = ""
 
     @property
@@ -296,11 +300,16 @@ class Check:
         """What the loss of a document says of its use; None where there is no noise to compare."""
         if self.noise is None or effect.segment not in self.documents:
             return None
-        needed = self.smallest is not None and effect.segment in self.smallest.segments
-        least = max(self.noise, MATTERS)
-        if needed or effect.change < -least:
+        some, least = self.smallest, self.least
+        parts = dict(zip(some.segments, some.parts, strict=False)) if some else {}
+        if min(effect.change, parts.get(effect.segment, 0.0)) < -least:
             return "used"
         return "against" if effect.change > least else "not used"
+
+    @property
+    def least(self) -> float:
+        """The change (nats) from which a loss counts."""
+        return max(self.noise or 0.0, MATTERS)
 
     def __repr__(self) -> str:
         facts = [f"{self.log_probability:.2f} nats"]
@@ -365,15 +374,12 @@ TRIED = 100
 """The number of sets of two or more documents that are tried as a set grows."""
 
 
-def smallest_set(
-    attention: Sequence[float], without: Without, noise: float = 0.0
-) -> tuple[int, ...]:
+def smallest_set(attention: Sequence[float], without: Without) -> tuple[int, ...]:
     """A smallest set whose deletion costs most of what deleting all costs; () if that is nothing.
 
     The set grows by the document that costs most (of equals, to 0.1 nats, the one with the most
-    attention), and then loses each that is not needed, or whose part in it is at most `noise`, the
-    cheapest first. After `TRIED` sets it grows by all others. Greedy: a smaller set may exist among
-    those that were not tried.
+    attention), and then loses each that is not needed, the cheapest first. After `TRIED` sets it
+    grows by all others. Greedy: a smaller set may exist among those that were not tried.
     """
     everything = range(len(attention))
 
@@ -396,8 +402,7 @@ def smallest_set(
     alone = losses(*([i] for i in everything))
     for i in sorted(chosen, key=lambda i: alone[i]):
         fewer = [other for other in chosen if other != i]
-        whole, left = losses(chosen, fewer)
-        if left >= target or (fewer and whole - left <= noise):
+        if losses(fewer)[0] >= target:
             chosen = fewer
     return tuple(sorted(chosen))
 

@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from attnviz.records.grounding import (
+    Check,
+    Deletion,
     Doubles,
     Groundedness,
     Grounds,
+    SmallestSet,
     Without,
     against_random,
     correlation_of_ranks,
@@ -270,3 +273,21 @@ def test_steps_are_the_same_from_either_end(tokens: int) -> None:
     assert (steps[0], steps[-1]) == (0, tokens)
     assert [tokens - k for k in steps[::-1]] == list(steps)
     assert len(steps) <= 11
+
+
+@pytest.mark.parametrize(
+    ("change", "smallest", "use"),
+    [
+        (-3.0, None, "used"),
+        (-1.0, None, "not used"),
+        (3.0, None, "against"),
+        (-1.0, SmallestSet(("a",), -1.0, (-1.0,)), "not used"),  # needed, but within the noise
+        (0.0, SmallestSet(("a", "b"), -9.0, (-8.0, -8.0)), "used"),  # told twice
+    ],
+)
+def test_a_document_is_used_beyond_the_noise(
+    change: float, smallest: SmallestSet | None, use: str
+) -> None:
+    check = Check("delete", -1.0, documents=("a", "b"), noise=2.0, smallest=smallest)
+    assert check.use_of(Deletion("a", 0.5, (change,))) == use
+    assert check.use_of(Deletion("question", 0.5, (change,))) is None

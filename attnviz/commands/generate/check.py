@@ -127,9 +127,8 @@ def _runs_of(
     model: "LoadedModel", tokens: Sequence[Token], answer: Answer, documents: Sequence[str]
 ) -> AnswerRuns:
     """The runs of an answer with the rivals that are words of these documents."""
-    ids, new = [each.id for each in tokens], answer.capture.query_tokens
-    rivals = rivals_of(model, ids, new, contents_of(model, documents))
-    return AnswerRuns(model, ids, [each.id for each in new], rivals)
+    ids, new = ([each.id for each in own] for own in (tokens, answer.capture.query_tokens))
+    return AnswerRuns(model, ids, new, rivals_of(model, ids, answer, contents_of(model, documents)))
 
 
 def _grounded(
@@ -149,7 +148,12 @@ def _grounded(
             _statement(given, each),
             contradiction=next((c for c in found if each.first <= c.place < each.after), None),
             words=tuple(w for w in raised if each.first <= w.place < each.after),
-            negated=is_untested(each.text),
+            negated=is_untested(each.text)
+            or any(
+                w.negates and given.raised(w.first, w.after, 0) is False
+                for w in words
+                if each.first <= w.first < each.after
+            ),
         )
         for each in answer.parts("sentence")
     )
@@ -240,10 +244,12 @@ def _delete(runs: AnswerRuns, parts: Deletable) -> dict[str, Any]:
     if parts.documents:
         names, shares = parts.of(parts.documents)
         without = parts.without(runs, parts.documents)
-        found["noise"] = noise = _noise(runs, parts)
-        if some := smallest_set(shares, without, noise or 0.0):
-            left, whole = without([some, ()]).sum(axis=1).tolist()
-            found["smallest"] = SmallestSet(tuple(names[i] for i in some), left - whole)
+        found["noise"] = _noise(runs, parts)
+        if some := smallest_set(shares, without):
+            fewer = [tuple(other for other in some if other != i) for i in some]
+            whole, left, *others = without([(), some, *fewer]).sum(axis=1).tolist()
+            own = tuple(left - other for other in others)
+            found["smallest"] = SmallestSet(tuple(names[i] for i in some), left - whole, own)
     return found
 
 
@@ -283,11 +289,13 @@ def _noise(runs: AnswerRuns, parts: Deletable) -> float | None:
 
     The texts take turns at the places of the documents, as 19 for each would be 19 runs for each.
     """
+    number = len(parts.documents)
     size = sum(len(parts.places[i]) for i in parts.documents)
     own = own_text(runs.model, size) if runs.model.kind != "cross" else []
     if not own:
         return None
-    turns = [parts.places[parts.documents[n % len(parts.documents)]] for n in range(UNRELATED)]
+    at = (n % number if number < UNRELATED else n * number // UNRELATED for n in range(UNRELATED))
+    turns = [parts.places[parts.documents[i]] for i in at]
     texts = [unrelated_prompt(runs.ids, gone, own, n) for n, gone in enumerate(turns)]
     changes = (runs.without(turns) - runs.after(texts)).sum(axis=1)
     return float(np.abs(changes).max())

@@ -212,7 +212,7 @@ def about_check(check: Check) -> str:
         why = "the answer follows it" if name == TEMPLATE else "it asks for the answer"
         facts.append(f"{readable(name)} ({share:.2f}) is not in the table, as {why}")
     if check.asked is not None:
-        facts.append(_on_question(check.asked))
+        facts.append(_on_question(check.asked, check.least))
     if check.sink is not None:
         facts.append(
             f"with {readable(check.sink)} the first token was deleted, the sink, as there is no BOS"
@@ -221,11 +221,12 @@ def about_check(check: Check) -> str:
     return "; ".join(facts)
 
 
-def _on_question(asked: Deletion) -> str:
+def _on_question(asked: Deletion, least: float) -> str:
     """Whether the answer needs its question."""
     name = readable(asked.segment)
-    if abs(asked.change) > MATTERS:
-        return f"without {name} {asked.change:+.2f} nats"
+    if abs(asked.change) > least:
+        likelier = ", which makes the answer likelier" if asked.change > 0 else ""
+        return f"without {name} {asked.change:+.2f} nats{likelier}"
     return f"the answer does not need {name} ({asked.change:+z.2f} nats without it)"
 
 
@@ -255,7 +256,7 @@ def _on_documents(check: Check) -> Iterator[str]:
     if check.noise is not None:
         yield (
             "used: its loss, or that of a set that needs it, costs the answer more than that of "
-            f"unrelated text in its place ({max(check.noise, MATTERS):.2f} nats at most)"
+            f"unrelated text in its place ({check.least:.2f} nats at most)"
         )
     change, several = check.grounds.change, len(check.documents) > 1
     if several and check.effects == ():
@@ -269,7 +270,10 @@ def _on_documents(check: Check) -> Iterator[str]:
         )
     said = [each.verdict for each in check.statements]
     if "not supported" in said:
-        yield f"not supported: unrelated text gives as much of it as the {check.kind}s"
+        yield (
+            f"not supported: the {check.kind}s give no more of it than unrelated text, or less "
+            "than half of its words"
+        )
     if "supported" in said:
         yield (
             f"supported: likelier with the {check.kind}s than with unrelated text in their place, "

@@ -7,8 +7,8 @@ more than any unrelated text does, and not the word.
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice, zip_longest
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,8 +18,7 @@ from attnviz.commands.generate.answer import Answer
 from attnviz.commands.generate.runs import AnswerRuns
 from attnviz.records.capture import NOTHING
 from attnviz.records.grounding import Contradiction, Grounds, RaisedWord
-from attnviz.records.merging import word_groups
-from attnviz.records.tokens import Sampling, Token
+from attnviz.records.tokens import Sampling
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -31,9 +30,13 @@ WRITTEN = 8
 STEM = 4
 """Letters of a word of which another one may be a form."""
 NEGATIONS = frozenset({"not", "never"})
-UNTESTED = frozenset("no nor neither none nobody nothing nowhere without hardly".split())
+UNTESTED = frozenset(
+    "no nor neither none nobody nothing nowhere without hardly cannot seldom rarely".split()
+)
 """Negations that no single word takes back."""
-WORD = re.compile(r"\w[\w'’-]*")
+NO_BLANKS = re.compile(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""Letters of scripts that put no blanks between words: Thai, Lao, Khmer, Japanese, Chinese."""
+WORD = re.compile(r"\d[\d.,:/-]*\d|\w[\w'’-]*")
 
 
 @dataclass(frozen=True)
@@ -51,43 +54,52 @@ class SaidWord:
 
     @property
     def says_little(self) -> bool:
-        """Whether it is a function word; “May” and “Will” within a sentence are none."""
-        own = self.text.lower() if self.begins else self.text
-        return is_function(own) and not _has_digit(own)
+        return _says_little(self.text, begins=self.begins)
 
 
 def words_of(answer: Answer) -> list[SaidWord]:
-    """The words of an answer, without marks."""
+    """The words of an answer, and its numbers whole, without marks."""
     tokens, words = answer.capture.query_tokens, list[SaidWord]()
-    begins = {part.first for part in answer.parts("sentence")}
-    for group in word_groups(tokens):
-        if found := WORD.search("".join(tokens[i].text for i in group)):
-            words.append(SaidWord(found[0], group.start, group.stop, group.start in begins))
+    for part in answer.parts("sentence"):
+        own = tokens[part.first : part.after]
+        start = own[0].start if own else 0
+        text = answer.capture.texts[0][start : own[-1].end if own else 0]
+        for found, begins in _words_in(text):
+            a, b = start + found.start(), start + found.end()
+            places = [part.first + i for i, t in enumerate(own) if t.start < b and a < t.end]
+            if places:
+                words.append(SaidWord(found[0], places[0], places[-1] + 1, begins))
     return words
+
+
+def _words_in(text: str) -> Iterator[tuple["re.Match[str]", bool]]:
+    """The words of a text, and whether each begins a sentence."""
+    for found in WORD.finditer(text):
+        before = text[: found.start()].rstrip(" \"“'(")
+        yield found, not before or before[-1] in ".!?:\n"
 
 
 def contents_of(model: "LoadedModel", texts: Sequence[str]) -> list[int]:
     """The ids of the tokens of texts' words of content, and negations, with a blank or without."""
-    words = dict.fromkeys(each for text in texts for each in WORD.findall(text))
-    told = (each for each in words if _negates(each) or _has_digit(each) or not is_function(each))
-    written = (form for each in told for form in (each, f" {each}"))
+    words = [(each[0], begins) for text in texts for each, begins in _words_in(text)]
+    told = (w for w, begins in words if _negates(w) or not _says_little(w, begins=begins))
+    written = (form for each in dict.fromkeys(told) for form in (each, f" {each}"))
     return list(dict.fromkeys(id_ for form in written for id_ in model.tokenizer.ids(form)))
 
 
 def rivals_of(
-    model: "LoadedModel", ids: Sequence[int], answer: Sequence[Token], contents: Sequence[int]
+    model: "LoadedModel", ids: Sequence[int], answer: Answer, contents: Sequence[int]
 ) -> list[int]:
     """The rival at each place of an answer: the likeliest of `contents`, or behind a negation.
 
     Without `contents`, the answer's own tokens.
     """
-    new = [each.id for each in answer]
-    rivals = model.likeliest(ids, new, contents) if contents else new
-    after = enumerate(new[1:])
-    return [
-        *(n if _negates(answer[i].text) else rivals[i] for i, n in after),
-        *rivals[-1:],
-    ]
+    new = [each.id for each in answer.capture.query_tokens]
+    rivals = model.likeliest(ids, new, contents) if contents else [*new]
+    for word, after in pairwise(words_of(answer)):
+        if word.negates:
+            rivals[word.first] = new[after.first]
+    return rivals
 
 
 def raised_words(
@@ -128,15 +140,35 @@ def contradictions(
         return
     parted = {i for i in _parted(given, rivals) if runs.new[i] != runs.rivals[i]}
     told = {each.casefold() for text in documents for each in WORD.findall(text)}
+    lead = rivals.whole - given.whole
+    likely = {i for i in parted if rivals.whole[i] >= LIKELY and lead[i] >= APART}
     for part in answer.parts("sentence"):
         own = [each for each in words if part.first <= each.first < part.after]
-        found = (
-            _contradicted(runs, word, after, place, given, rivals, answer, told)
-            for word, after in zip_longest(own, own[1:])
+        apart = (
+            said
+            for word in own
+            if not word.negates
             for place in range(word.first, word.after)
-            if place in parted
+            if place in likely and (said := _instead(runs, word, place, answer, told))
         )
-        yield from islice(filter(None, found), 1)
+        found = next(apart, None)
+        negations = (_without_negation(each, after, told) for each, after in pairwise(own))
+        negation = next(filter(None, negations), None)
+        if negation and found and negation.place < found.place:
+            continue  # “not built by Ann” says nothing against “built by Tom”
+        if not found and negation and negation.place in parted:
+            found = negation
+        if found:
+            yield replace(found, probability=float(np.exp(rivals.whole[found.place])))
+
+
+def _without_negation(
+    word: SaidWord, after: SaidWord, told: Collection[str]
+) -> Contradiction | None:
+    """What the documents, whose words are `told`, would say in the place of a negation."""
+    if not word.negates or after.text.casefold() not in told:
+        return None
+    return Contradiction(f"{word.text} {after.text}", after.text, word.first)
 
 
 def _parted(given: Grounds, rivals: Grounds) -> list[int]:
@@ -148,29 +180,16 @@ def _parted(given: Grounds, rivals: Grounds) -> list[int]:
     return np.flatnonzero(raised & (shift > np.maximum(other.max(axis=0), DOUBLED))).tolist()
 
 
-def _contradicted(
-    runs: AnswerRuns,
-    word: SaidWord,
-    after: SaidWord | None,
-    place: int,
-    given: Grounds,
-    rivals: Grounds,
-    answer: Answer,
-    told: Collection[str],
+def _instead(
+    runs: AnswerRuns, word: SaidWord, place: int, answer: Answer, told: Collection[str]
 ) -> Contradiction | None:
     """What the documents, whose words are `told`, say in the place of a word, if anything."""
-    probability = float(np.exp(rivals.whole[place]))
-    if word.negates:
-        whole = f"{word.text} {after.text}" if after else ""
-        return Contradiction(whole, after.text, place, probability) if after else None
-    lead = rivals.whole[place] - given.whole[place]
-    if word.says_little or rivals.whole[place] < LIKELY or lead < APART:
+    if word.says_little and not _negates(runs.model.tokenizer.decoded([runs.rivals[place]])):
         return None
     tokens = answer.capture.query_tokens[word.first : place]
     before = "".join(each.text for each in tokens).lstrip()
     instead = _replaces(word, before + _written(runs, place))
-    said = Contradiction(word.text, instead, place, probability)
-    return said if instead.casefold() in told else None
+    return Contradiction(word.text, instead, place) if instead.casefold() in told else None
 
 
 def _written(runs: AnswerRuns, place: int) -> str:
@@ -202,7 +221,7 @@ def _replaces(word: SaidWord, told: str) -> str:
     if _has_digit(one) or _has_digit(other):
         both = _has_digit(one) and _has_digit(other)
         return str(instead) if both and one != other else ""
-    if is_function(instead):
+    if _says_little(instead, begins=word.begins):
         return ""
     bends = one.startswith(other) or other.startswith(one)
     of_one_kind = word.begins or word.text[0].isupper() == instead[0].isupper()
@@ -211,9 +230,10 @@ def _replaces(word: SaidWord, told: str) -> str:
 
 
 def is_untested(statement: str) -> bool:
-    """Whether a statement has a negation that no single word takes back."""
+    """Whether a statement has a negation that no single word takes back, or no blanks."""
     words = {each.casefold() for each in WORD.findall(statement)}
-    return bool(words & UNTESTED or re.search(r"n ?['’] ?t\b", statement, re.IGNORECASE))
+    contracted = re.search(r"n ?['’] ?t\b", statement, re.IGNORECASE)
+    return bool(words & UNTESTED or contracted or NO_BLANKS.search(statement))
 
 
 def _alike(word: str, other: str) -> bool:
@@ -224,6 +244,11 @@ def _alike(word: str, other: str) -> bool:
 
 def _negates(word: str) -> bool:
     return word.strip().casefold() in NEGATIONS
+
+
+def _says_little(word: str, *, begins: bool) -> bool:
+    """Whether it is a function word; “May” and “Will” within a sentence are none."""
+    return is_function(word.lower() if begins else word) and not _has_digit(word)
 
 
 def _has_digit(word: str) -> bool:

@@ -213,8 +213,8 @@ def _of_check(check: Check | None, segment: str, part: AnswerPart) -> dict[str, 
     if check.grounds is not None:
         changes = check.grounds.changes
         of = check.grounds.of("all" if part.head else part.text, part.first, part.after)
-        values = (sum(changes[part.first : part.after]), of.share, of.unrelated)
-        found |= zip(names, values, strict=False)
+        change = sum(changes[part.first : part.after])
+        found |= {"change_of_all": change, "groundedness": of.share, "unrelated": of.unrelated}
         for statement in check.statements:
             if not part.head and statement.holds(part.first, part.after):
                 found |= {"verdict": statement.verdict, **_contradiction(statement)}

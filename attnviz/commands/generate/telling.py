@@ -8,7 +8,6 @@ from attnviz.commands.generate.sources import AnswerReport
 from attnviz.draw.glossary import find_term
 from attnviz.draw.titles import about_gates, amount, prompt_size
 from attnviz.records.grounding import Check
-from attnviz.records.reasoning import MATTERS
 
 # Sentences. A term in brackets, as `[share|share of attention]`, is a button that tells its
 # definition; no text of a user goes through this.
@@ -61,8 +60,8 @@ def on_support(report: AnswerReport) -> str:
         return f"{said}(nothing) to 1 (all). There is no unrelated text to compare it with."
     return (
         f"{said}(nothing) to 1 (all). It is not supported where unrelated text in their place "
-        "gives as much of it or of most of its words, and contradicted where they say something "
-        "else in the place of a word. Supported does not mean true."
+        "gives as much, or they give fewer than half of its words, and contradicted where they say "
+        "something else in the place of a word. Supported does not mean true."
     )
 
 
@@ -126,7 +125,7 @@ def _on_sets(check: Check) -> Iterator[str]:
     if check.noise is not None:
         yield (
             f"The loss of unrelated text in the place of a source changes the answer by "
-            f"{max(check.noise, MATTERS):.2f} nats at most: “used” costs more, and “against” makes "
+            f"{check.least:.2f} nats at most: “used” costs more, and “against” makes "
             "the answer likelier by more."
         )
 

@@ -56,7 +56,7 @@ MaxFailed: TypeAlias = Annotated[
         metavar="N",
         min=0,
         help="End with exit code 6 where more than N questions have no answer.",
-        show_default="0 with --fail-under or --fail-drop, else any number",
+        show_default="0 with another --fail option, else any number",
     ),
 ]
 FailOn: TypeAlias = Annotated[
@@ -149,9 +149,8 @@ def command_line(
         session.complain(why)
         session.status = ExitStatus.INPUT
     say(session, [*notes_on(found.record)])
-    bad = found.contradicted if fail_on else 0
-    contradicted = [f"{amount(bad, 'statement')} contradicted by documents"] * bool(bad)
-    for why in (*contradicted, *_too_bad(found.record, fail_under, fail_drop, max_failed)):
+    contradicted = fail_on is not None
+    for why in _too_bad(found.record, contradicted, fail_under, fail_drop, max_failed):
         session.complain(why)
         session.status = ExitStatus.BELOW
     seen = found if to.output is None else found.seen_from(to.output.parent)
@@ -163,11 +162,19 @@ LEAST = 1e-9
 
 
 def _too_bad(
-    report: ResultsReport, under: float | None, drop: float | None, failed: int | None
+    report: ResultsReport,
+    contradicted: bool,
+    under: float | None,
+    drop: float | None,
+    failed: int | None,
 ) -> Iterator[str]:
     """The values that are worse than these options allow, a sentence each."""
-    if (under, drop, failed) == (None, None, None):
+    if not contradicted and (under, drop, failed) == (None, None, None):
         return
+    if contradicted and not report.told:
+        yield f"no statement was tested, and {as_flag('fail_on')} asks for that"
+    if contradicted and (bad := report.told.count("contradicted")):
+        yield f"{amount(bad, 'statement')} contradicted by documents"
     if (number := report.unanswered) > (allowed := failed or 0):
         every = amount(len(report.questions) + report.lost, "question")
         has = "has" if number == 1 else "have"

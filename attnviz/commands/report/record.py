@@ -330,7 +330,7 @@ class ResultsReport:
         def rank(each: ReportedQuestion) -> tuple[float, ...]:
             grounded = inf if each.groundedness is None else each.groundedness
             worse = min(round(self.changes.get(each.line, 0.0), 2), 0.0)
-            told = min(map(TESTED.index, each.told), default=len(TESTED))
+            told = min(map(TESTED.index, each.told), default=len(TESTED) - 1)
             return each.error is None, worse, told, grounded, each.line
 
         return sorted(self.questions, key=rank)

@@ -14,9 +14,14 @@ from attnviz.commands.generate.contradiction import (
     SaidWord,
     _parted,
     _replaces,
+    _words_in,
+    contradictions,
     is_untested,
     raised_words,
+    rivals_of,
+    words_of,
 )
+from attnviz.commands.generate.runs import AnswerRuns
 from attnviz.errors import ExitStatus
 from attnviz.models.catalog import Source, load
 from attnviz.records.grounding import Contradiction, Groundedness, Grounds, RaisedWord, Statement
@@ -140,11 +145,61 @@ def test_a_rival_counts_where_documents_raise_it_beyond_all_noise(
         ("green", "of the", ""),  # a function word
         ("opens", "not open", "not"),
         ("480", "fast", ""),
+        ("1,200", "2,900 people", "2,900"),
+        ("2024-03-15", "2024-05-15.", "2024-05-15"),
         ("480", ".", ""),
     ],
 )
 def test_a_word_is_replaced_by_one_of_its_kind(given: str, told: str, instead: str) -> None:
     assert _replaces(SaidWord(given, 0, 1, begins=False), told) == instead
+
+
+def test_a_function_word_at_the_beginning_of_a_sentence_replaces_no_name() -> None:
+    assert not _replaces(SaidWord("Lena", 0, 1, begins=True), "The mill was")
+    assert _replaces(SaidWord("Lena", 0, 1, begins=True), "Ann came") == "Ann"
+    assert _replaces(SaidWord("August", 4, 5, begins=False), "May 1934") == "May"
+
+
+@pytest.mark.parametrize(
+    ("raised", "expected"),
+    [
+        ({"not": "stabbed"}, ("not stabbed", "stabbed")),
+        ({"Peter": "Victor"}, None),  # “not stabbed by Peter” says nothing against “by Victor”
+        ({"not": "stabbed", "Peter": "Victor"}, None),
+        ({}, None),
+    ],
+)
+def test_a_negation_is_contradicted_unless_what_it_negates_is_something_else(
+    raised: dict[str, str], expected: tuple[str, str] | None
+) -> None:
+    answer = attnviz.generate(ASKS, docs=DOCS, target=" not stabbed by Peter .")
+    model, ids = answer._asked.model, answer._asked._ids
+    tokens = [token.text.strip() for token in answer.tokens]
+    new = [token.id for token in answer.tokens]
+    rivals = rivals_of(model, ids, answer._answer, [])
+    assert rivals[0] == new[1]  # what follows the negation
+    up = np.array([each in raised for each in tokens])
+    for place, each in enumerate(tokens):
+        if each == "Peter" and up[place]:
+            (rivals[place],) = model.tokenizer.ids(" Victor")
+    calm = np.full((19, len(new)), -5.0)
+    own = Grounds(np.full(len(new), -5.0), np.full(len(new), -5.0), calm)
+    others = Grounds(np.where(up, -0.1, -5.0), np.full(len(new), -5.0), calm)
+    runs = AnswerRuns(model, ids, new, rivals)
+    told = [
+        *contradictions(
+            runs, words_of(answer._answer), own, others, answer._answer, [*DOCS.values()]
+        )
+    ]
+    assert [(each.given, each.instead) for each in told] == [expected] * (expected is not None)
+
+
+def test_numbers_and_dates_are_whole_words() -> None:
+    said = [found[0] for found, _ in _words_in("On 2024-03-15, 1,200 of 3.5 (by Ann's) came.")]
+    assert said == ["On", "2024-03-15", "1,200", "of", "3.5", "by", "Ann's", "came"]
+    assert [begins for _, begins in _words_in("He came. She (Ann) left")] == [
+        *(True, False, True, False, False)
+    ]
 
 
 def test_words_of_content_that_documents_have_and_raise_make_a_statement_supported() -> None:
@@ -188,7 +243,10 @@ def test_a_verdict_needs_its_test(text: str, of: Groundedness, more: Any, verdic
 
 @pytest.mark.parametrize(
     ("text", "untested"),
-    [("Nobody came.", True), ("It wasn't red.", True), ("It was not.", False), ("A note.", False)],
+    [
+        *[("Nobody came.", True), ("It wasn't red.", True), ("It was not.", False)],
+        *[("A note.", False), ("It cannot fly.", True), ("犬が好きです。", True)],
+    ],
 )
 def test_a_negation_that_no_word_takes_back_is_known(text: str, untested: bool) -> None:
     assert is_untested(text) is untested
