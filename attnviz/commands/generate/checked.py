@@ -210,9 +210,10 @@ def about_check(check: Check) -> str:
     if check.kept is not None:
         name, share = check.kept
         why = "the answer follows it" if name == TEMPLATE else "it asks for the answer"
-        facts.append(f"{readable(name)} ({share:.2f}) is not in the table, as {why}")
-    if check.asked is not None:
-        facts.append(_on_question(check.asked, check.least))
+        said = f"was not deleted, as {why}"
+        if check.asked is not None:
+            said = _on_question(check.asked, check.least)
+        facts.append(f"{readable(name)} ({share:.2f}) {said}")
     if check.sink is not None:
         facts.append(
             f"with {readable(check.sink)} the first token was deleted, the sink, as there is no BOS"
@@ -222,12 +223,12 @@ def about_check(check: Check) -> str:
 
 
 def _on_question(asked: Deletion, least: float) -> str:
-    """Whether the answer needs its question."""
-    name = readable(asked.segment)
-    if abs(asked.change) > least:
-        likelier = ", which makes the answer likelier" if asked.change > 0 else ""
-        return f"without {name} {asked.change:+.2f} nats{likelier}"
-    return f"the answer does not need {name} ({asked.change:+z.2f} nats without it)"
+    """`asks for the answer: without it -17.16 nats`; whether the answer needs its question."""
+    change = f"{asked.change:+z.2f} nats"
+    if abs(asked.change) <= least:
+        return f"asks for the answer, which does not need it ({change} without it)"
+    likelier = ", which makes the answer likelier" if asked.change > 0 else ""
+    return f"asks for the answer: without it {change}{likelier}"
 
 
 def _on_deletions(check: Check) -> Iterator[str]:

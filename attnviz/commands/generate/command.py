@@ -10,7 +10,7 @@ from attnviz.commands.generate.answered import AttentionAnswer
 from attnviz.commands.generate.chain import check_hops
 from attnviz.commands.generate.choice import choice_of, names_of
 from attnviz.commands.generate.looks import AnswerLooks, answer_option, check_looks, check_resume
-from attnviz.commands.generate.prompt import documents_given, prompt_for, prompt_given
+from attnviz.commands.generate.prompt import documents_given, own_prompt, prompt_for, prompt_given
 from attnviz.commands.generate.results import Before, results_file
 from attnviz.commands.generate.run import Answering, Writing, answering
 from attnviz.commands.generate.writer import writing
@@ -151,8 +151,15 @@ def _signs_kept(call: Arguments) -> None:
         )
 
 
-def _options_for(read: Prompt, asked: str | Chat | Question, options: TextOptions) -> TextOptions:
-    """The options with the images of a chat; a chat template writes special tokens itself."""
+def _options_for(
+    read: Prompt, asked: str | Chat | Question, options: TextOptions, *, own: bool
+) -> TextOptions:
+    """The options with the images of a chat; a chat template writes special tokens itself.
+
+    `own`: it is the user's, before which a beginning token may stand.
+    """
+    if own:
+        return replace(options, special=True)
     if isinstance(asked, TextOfIds) and read.text is not asked:
         raise UsageError("token ids are the whole prompt", "give the question as a text")
     if isinstance(asked, Chat):
@@ -165,6 +172,14 @@ def _options_for(read: Prompt, asked: str | Chat | Question, options: TextOption
             "leave it out",
         )
     return replace(options, special=True, bos=False)
+
+
+def _writing(
+    asked: str | Chat | Question, sampling: Sampling, stop: Stop, target: str | None
+) -> Writing:
+    """The source of the answer; one that comes with the question goes first."""
+    own = None if isinstance(asked, str) else asked.target
+    return Writing(sampling, words("stop", stop), target if own is None else own)
 
 
 def _when_written(written: Answering, options: Mapping[str, Any]) -> AttentionAnswer:
@@ -224,24 +239,16 @@ def generate(
         model: a name as for `load_model`, or a loaded model.
     """
     asked, documents, parts = prompt_of(prompt), documents_of(docs), words("segments", segments)
-    model = loaded(model)
+    model, which = loaded(model), which_heads(layers, heads)
     images = (asked.images if isinstance(asked, Question) else ()) or image  # its own come first
     options = model._text_options(bos, special, truncate, None, images)
-    seen = len(options.given)
-    own_template = None if template is None else Path(path_of("template", template))
-    read = prompt_for(
-        model._loaded, asked, documents, by, parts, raw=raw, images=seen, template=own_template
-    )
-    if own_template is None:
-        options = _options_for(read, asked, options)
-    else:
-        options = replace(options, special=True)  # those that the template writes
-    own = None if isinstance(asked, str) else asked.target
-    sampling = Sampling(max_new_tokens, temperature, top_p, seed)
-    writing = Writing(sampling, words("stop", stop), target if own is None else own)
-    if contribution:
-        model._loaded.check_contributions()
-    which, named = which_heads(layers, heads), words("sections", sections)
+    made = partial(prompt_for, model._loaded, by=by, wanted=parts, raw=raw)
+    if template is not None:
+        made = partial(own_prompt, path_of("template", template), more=bool(raw or by or parts))
+    read = made(asked, documents, images=len(options.given))
+    options = _options_for(read, asked, options, own=template is not None)
+    writing = _writing(asked, Sampling(max_new_tokens, temperature, top_p, seed), stop, target)
+    named = words("sections", sections)
     ready = answering(model._loaded, read, options, writing, which, reduce)
     return replace(ready, contribution=contribution, sections=named, hops=hops)
 
@@ -290,6 +297,11 @@ Pages: TypeAlias = Annotated[
 ]
 
 
+def _files_before(call: Call[Answering]) -> list[Path]:
+    """The files that are read with every line."""
+    return [*(call["image"] or ()), *filter(None, [call["template"]])]
+
+
 @command_of(
     generate,
     "text lines docs image chat segments by raw template truncate bos special model run target "
@@ -320,8 +332,7 @@ def command_line(
     documents = documents_given(session, text, call["docs"] or [])
     prompt = prompt_given(session, call, text, chat, lines=lines)
     ready = model_of(session, model, run)
-    files = [*(call["image"] or ()), *([call["template"]] if call["template"] else [])]
-    before = Before(documents, files, folder_of(chat or text.file))
+    before = Before(documents, _files_before(call), folder_of(chat or text.file))
     which = which_heads(call["layers"], call["heads"])
     with session.running("measuring which heads retrieve"):
         choice = choice_of(ready._loaded, which, ready._max_memory)

@@ -59,20 +59,11 @@ def prompt_for(
     *,
     raw: bool = False,
     images: int = 0,
-    template: Path | None = None,
 ) -> Prompt:
     """Make the model's input; `raw`: documents and question without its chat template.
 
-    `images`: their number, beside those in a chat. `template`: the file of a user's own.
+    `images`: their number, beside those in a chat.
     """
-    if template is not None:
-        if raw or by or wanted or images or isinstance(asked, Chat):
-            wrong = f"{option('template')} writes documents and a question alone"
-            raise UsageError(wrong, "leave it, or what else makes the prompt, out")
-        if isinstance(asked, str):
-            return _through_own(template, with_documents(asked, documents))
-        made = _through_own(template, with_documents(asked.text, asked.documents))
-        return replace(made, id=asked.id, unread=asked.unread)
     if isinstance(asked, Chat):
         if documents:
             raise UsageError("a chat is the whole prompt", f"leave {option('docs')} out")
@@ -266,12 +257,30 @@ def _through_template(
     return Prompt(made.text, segments, template.name, notes, asking=prompt.asking)
 
 
-def _through_own(path: Path, prompt: Prompt) -> Prompt:
-    """Make a prompt by a user's own template, which has to write every document and the question.
+def own_prompt(
+    path: str,
+    asked: str | Chat | Question,
+    documents: Sequence[Document],
+    *,
+    images: int,
+    more: bool,
+) -> Prompt:
+    """Make a prompt by a user's own template; `images` or `more`: other options make it, too.
 
     Raises:
-        InputError: it leaves one out, or cannot be rendered.
+        UsageError: it is a chat, or there are such options.
+        InputError: the template leaves a document or the question out, or cannot be rendered.
     """
+    if more or images or isinstance(asked, Chat):
+        wrong = f"{option('template')} writes documents and a question alone"
+        raise UsageError(wrong, "leave it, or what else makes the prompt, out")
+    if isinstance(asked, str):
+        return _through_own(Path(path), with_documents(asked, documents))
+    made = _through_own(Path(path), with_documents(asked.text, asked.documents))
+    return replace(made, id=asked.id, unread=asked.unread)
+
+
+def _through_own(path: Path, prompt: Prompt) -> Prompt:
     from attnviz.models.chat import ChatTemplate, rendered
 
     called = f"the template {str(path)!r}"

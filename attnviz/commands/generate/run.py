@@ -216,6 +216,8 @@ class Answering:
         if self.hops and self._crossed:
             wrong = "goes back through the answer, which attends only to its source"
             raise IdleOption(f"{option('hops')} {wrong}", "leave it out")
+        if self.contribution:
+            self.model.check_contributions()
 
     @property
     def model_notes(self) -> tuple[str, ...]:

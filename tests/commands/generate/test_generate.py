@@ -11,8 +11,8 @@ from tokenizers import Tokenizer, normalizers
 
 import attnviz
 from attnviz.commands.generate import answer as answers
-from attnviz.commands.generate import check
 from attnviz.commands.generate import run as run_module
+from attnviz.commands.generate import runs
 from attnviz.commands.generate.answer import repeats
 from attnviz.commands.generate.run import Writing, answering
 from attnviz.draw.titles import beginning
@@ -422,7 +422,7 @@ def test_the_largest_weights_of_several_heads_are_scaled_to_sum_to_1(run: Run) -
 def test_a_segment_that_was_cut_away_is_not_deleted(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "MOST_OWN", 16)
+    monkeypatch.setattr(runs, "MOST_OWN", 16)
     prompt = "a door . " + ("the cat sat on the mat " * 21 + ". ") * 2 + "the murderer was"
     options = ("--max-new-tokens", "2", "--truncate", "left", "--check", "-f", "jsonl")
     ended = run("generate", prompt, *options)

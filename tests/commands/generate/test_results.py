@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tokenizers import decoders
 
-from attnviz.commands.generate import check, results
+from attnviz.commands.generate import results, runs
 from attnviz.commands.generate.run import Answering
 from attnviz.errors import ExitStatus
 from attnviz.models.scratch.native import save_checkpoint
@@ -72,7 +72,7 @@ def test_a_file_has_the_rows_of_each_answer_and_why_a_line_has_none(
 def test_a_run_that_was_killed_at_any_byte_ends_in_the_same_file(
     run: Run, questions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "LEAST_OWN", 16)
+    monkeypatch.setattr(runs, "LEAST_OWN", 16)
     answer(run, questions, "--check")
     out = questions.with_name("results.jsonl")
     whole, asked = out.read_bytes(), list[str]()
@@ -87,7 +87,7 @@ def test_a_run_that_was_killed_at_any_byte_ends_in_the_same_file(
     draw = random.Random(0)
     for cut in [first_of_5, first_of_5 + 9, draw.randrange(first_of_5)]:
         asked.clear()
-        check._WRITTEN.clear()  # as in a new process
+        runs._WRITTEN.clear()  # as in a new process
         out.write_bytes(whole[:cut])
         answer(run, questions, "--check")
         assert out.read_bytes() == whole
@@ -101,7 +101,7 @@ def test_a_run_that_was_killed_at_any_byte_ends_in_the_same_file(
 def test_what_the_model_writes_does_not_depend_on_what_it_wrote_before(
     run: Run, questions: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(check, "LEAST_OWN", 16)
+    monkeypatch.setattr(runs, "LEAST_OWN", 16)
     out, many = questions.with_name("results.jsonl"), [{"text": NOTE}] * 4
     entries = [question("a"), question("b", documents=many), question("a")]
     questions.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
