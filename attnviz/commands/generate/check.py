@@ -128,7 +128,8 @@ def _runs_of(
 ) -> AnswerRuns:
     """The runs of an answer with the rivals that are words of these documents."""
     ids, new = ([each.id for each in own] for own in (tokens, answer.capture.query_tokens))
-    return AnswerRuns(model, ids, new, rivals_of(model, ids, answer, contents_of(model, documents)))
+    contents = contents_of(model, documents)
+    return AnswerRuns(model, ids, new, rivals_of(model, ids, answer, contents), contents)
 
 
 def _grounded(
@@ -150,7 +151,7 @@ def _grounded(
             words=tuple(w for w in raised if each.first <= w.place < each.after),
             negated=is_untested(each.text)
             or any(
-                w.negates and given.raised(w.first, w.after, 0) is False
+                w.negates and not given.raised(w.first, w.after, 0)
                 for w in words
                 if each.first <= w.first < each.after
             ),

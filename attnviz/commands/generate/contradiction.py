@@ -151,22 +151,30 @@ def contradictions(
             for place in range(word.first, word.after)
             if place in likely and (said := _instead(runs, word, place, answer, told))
         )
-        found = next(apart, None)
-        negations = (_without_negation(each, after, told) for each, after in pairwise(own))
-        negation = next(filter(None, negations), None)
-        if negation and found and negation.place < found.place:
-            continue  # “not built by Ann” says nothing against “built by Tom”
-        if not found and negation and negation.place in parted:
-            found = negation
+        negation = next((i for i, each in enumerate(own[:-1]) if each.negates), None)
+        found = next((s for s in apart if negation is None or s.place < own[negation].first), None)
+        if not found and negation is not None and own[negation].first in parted:
+            found = _without_negation(runs, own[negation:], told)
         if found:
             yield replace(found, probability=float(np.exp(rivals.whole[found.place])))
 
 
 def _without_negation(
-    word: SaidWord, after: SaidWord, told: Collection[str]
+    runs: AnswerRuns, words: Sequence[SaidWord], told: Collection[str]
 ) -> Contradiction | None:
-    """What the documents, whose words are `told`, would say in the place of a negation."""
-    if not word.negates or after.text.casefold() not in told:
+    """What the documents, whose words are `told`, say in the place of a negation, the first word.
+
+    The statement without it is read, too: “not built by Ann” says nothing against “built by Tom”.
+    """
+    word, after, *_ = words
+    if after.text.casefold() not in told:
+        return None
+    new, gone = [*runs.new[: word.first], *runs.new[word.after :]], word.after - word.first
+    rivals = runs.model.likeliest(runs.ids, new, runs.contents)
+    pairs = runs.model.choices([runs.ids], new, [*zip(new, rivals, strict=True)])[0]  # (m, 2)
+    apart = (pairs[:, 1] >= LIKELY) & (pairs[:, 1] - pairs[:, 0] >= APART)
+    behind = (each for each in words[1:] if not each.says_little)
+    if any(apart[each.first - gone : each.after - gone].any() for each in behind):
         return None
     return Contradiction(f"{word.text} {after.text}", after.text, word.first)
 
