@@ -128,8 +128,7 @@ def _runs_of(
 ) -> AnswerRuns:
     """The runs of an answer with the rivals that are words of these documents."""
     ids, new = ([each.id for each in own] for own in (tokens, answer.capture.query_tokens))
-    contents = contents_of(model, documents)
-    return AnswerRuns(model, ids, new, rivals_of(model, ids, answer, contents), contents)
+    return AnswerRuns(model, ids, new, rivals_of(model, ids, answer, contents_of(model, documents)))
 
 
 def _grounded(
@@ -139,11 +138,11 @@ def _grounded(
     gone = sorted(token for i in parts.documents for token in parts.places[i])
     given, rivals = _grounds(runs, gone, written=answer.capture.kind != "cross")
     words, texts = words_of(answer), _texts(prompt, parts)
+    raised = raised_words(words, given, prompt.question, texts)
     found = [
         replace(each, document=_saying(each, runs, parts))
-        for each in contradictions(runs, words, given, rivals, answer, texts)
+        for each in contradictions(runs, words, given, rivals, answer, texts, raised)
     ]
-    raised = raised_words(words, given, prompt.question, texts)
     said = tuple(
         replace(
             _statement(given, each),

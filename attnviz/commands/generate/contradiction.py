@@ -6,7 +6,7 @@ more than any unrelated text does, and not the word.
 """
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -125,6 +125,7 @@ def contradictions(
     rivals: Grounds,
     answer: Answer,
     documents: Sequence[str],
+    raised: Sequence[RaisedWord],
 ) -> Iterator[Contradiction]:
     """The first word of each statement that the documents contradict.
 
@@ -135,6 +136,7 @@ def contradictions(
         rivals: those of the rivals.
         answer: with its statements.
         documents: their texts.
+        raised: whether they raise the words of content.
     """
     if not len(given.unrelated):
         return
@@ -154,27 +156,24 @@ def contradictions(
         negation = next((i for i, each in enumerate(own[:-1]) if each.negates), None)
         found = next((s for s in apart if negation is None or s.place < own[negation].first), None)
         if not found and negation is not None and own[negation].first in parted:
-            found = _without_negation(runs, own[negation:], told)
+            found = _without_negation(own[negation:], {w.place: w.raised for w in raised}, told)
         if found:
             yield replace(found, probability=float(np.exp(rivals.whole[found.place])))
 
 
 def _without_negation(
-    runs: AnswerRuns, words: Sequence[SaidWord], told: Collection[str]
+    words: Sequence[SaidWord], raised: Mapping[int, bool], told: Collection[str]
 ) -> Contradiction | None:
     """What the documents, whose words are `told`, say in the place of a negation, the first word.
 
-    The statement without it is read, too: “not built by Ann” says nothing against “built by Tom”.
+    They have to raise names and numbers behind it, and half of all words there: “not built by Ann”
+    says nothing against “built by Tom”.
     """
     word, after, *_ = words
-    if after.text.casefold() not in told:
-        return None
-    new, gone = [*runs.new[: word.first], *runs.new[word.after :]], word.after - word.first
-    rivals = runs.model.likeliest(runs.ids, new, runs.contents)
-    pairs = runs.model.choices([runs.ids], new, [*zip(new, rivals, strict=True)])[0]  # (m, 2)
-    apart = (pairs[:, 1] >= LIKELY) & (pairs[:, 1] - pairs[:, 0] >= APART)
-    behind = (each for each in words[1:] if not each.says_little)
-    if any(apart[each.first - gone : each.after - gone].any() for each in behind):
+    behind = [each for each in words[1:] if each.first in raised]
+    given = [raised[each.first] for each in behind]
+    named = (n for n, each in zip(given, behind, strict=True) if _is_named(each.text))
+    if after.text.casefold() not in told or not all(named) or 2 * sum(given) < len(given):
         return None
     return Contradiction(f"{word.text} {after.text}", after.text, word.first)
 
@@ -257,6 +256,11 @@ def _negates(word: str) -> bool:
 def _says_little(word: str, *, begins: bool) -> bool:
     """Whether it is a function word; “May” and “Will” within a sentence are none."""
     return is_function(word.lower() if begins else word) and not _has_digit(word)
+
+
+def _is_named(word: str) -> bool:
+    """Whether it is a name or a number."""
+    return word[0].isupper() or _has_digit(word)
 
 
 def _has_digit(word: str) -> bool:

@@ -27,7 +27,6 @@ class AnswerRuns:
     ids: Sequence[int]
     new: Sequence[int]
     rivals: Sequence[int]
-    contents: Sequence[int] = ()
     made: dict[tuple[int, ...], Doubles] = field(default_factory=dict)
 
     def after(self, prompts: Sequence[Sequence[int]]) -> Doubles:
