@@ -156,15 +156,15 @@ def contradictions(
         negation = next((i for i, each in enumerate(own[:-1]) if each.negates), None)
         found = next((s for s in apart if negation is None or s.place < own[negation].first), None)
         if not found and negation is not None and own[negation].first in parted:
-            found = _without_negation(own[negation:], {w.place: w.raised for w in raised}, told)
+            found = _without_negation(own[negation:], {w.place: w.raised for w in raised})
         if found:
             yield replace(found, probability=float(np.exp(rivals.whole[found.place])))
 
 
 def _without_negation(
-    words: Sequence[SaidWord], raised: Mapping[int, bool], told: Collection[str]
+    words: Sequence[SaidWord], raised: Mapping[int, bool]
 ) -> Contradiction | None:
-    """What the documents, whose words are `told`, say in the place of a negation, the first word.
+    """What the documents say in the place of a negation, the first of these words.
 
     They have to raise names and numbers behind it, and half of all words there: “not built by Ann”
     says nothing against “built by Tom”.
@@ -173,7 +173,7 @@ def _without_negation(
     behind = [each for each in words[1:] if each.first in raised]
     given = [raised[each.first] for each in behind]
     named = (n for n, each in zip(given, behind, strict=True) if _is_named(each.text))
-    if after.text.casefold() not in told or not all(named) or 2 * sum(given) < len(given):
+    if not all(named) or 2 * sum(given) < len(given):
         return None
     return Contradiction(f"{word.text} {after.text}", after.text, word.first)
 
