@@ -307,6 +307,12 @@ class Check:
         return "against" if effect.change > least else "not used"
 
     @property
+    def uses(self) -> "dict[str, Use]":
+        """The use of each document, by its name, where it is known."""
+        told = ((each.segment, self.use_of(each)) for each in self.effects)
+        return {name: use for name, use in told if use}
+
+    @property
     def least(self) -> float:
         """The change (nats) from which a loss counts."""
         return max(self.noise or 0.0, MATTERS)

@@ -226,11 +226,12 @@ def _line(
 ) -> str:
     marks, (first, *more) = "", columns
     said = escape(name)
+    uses = report.check.uses if report.check else {}
     if not more and first in report.sources:
         said = f'<button type="button" title="show its text">{said}</button>'
         own = report.answer.columns[first].name
         marks = "<small>strongest</small>" if first == report.strongest else ""
-        use = "needed" if own in report.needed else report.uses.get(own)
+        use = "needed" if own in report.needed else uses.get(own)
         quiet = ' class="quiet"' if use == "not used" else ""
         marks += f"<small{quiet}>{use}</small>" if use else ""
     if not more and change is None:

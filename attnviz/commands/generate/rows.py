@@ -204,8 +204,7 @@ def _of_check(check: Check | None, segment: str, part: AnswerPart) -> dict[str, 
         found["change"] = next((sum(each[part.first : part.after]) for each in own), None)
         needed = check.smallest.segments if check.smallest else ()
         found["needed"] = segment in needed if segment in check.documents else None
-        uses = (check.use_of(each) for each in check.effects if each.segment == segment)
-        found["use"] = next(uses, None)
+        found["use"] = check.uses.get(segment)
     if check.subsets is not None:
         found["weight"] = dict(check.subsets.weights).get(segment)
     names = ("change_of_all", "groundedness", "unrelated", "verdict", "given", "instead", "says")

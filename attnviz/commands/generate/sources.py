@@ -7,7 +7,7 @@ from functools import cached_property
 from attnviz.commands.generate.answer import Answer, AnswerShares, KeyGroup
 from attnviz.draw.labels import fenced
 from attnviz.errors import readable
-from attnviz.records.grounding import Check, Use
+from attnviz.records.grounding import Check
 from attnviz.records.reasoning import MATTERS
 from attnviz.records.tokens import RESTS
 
@@ -97,13 +97,6 @@ class AnswerReport:
         costliest = min(some, key=lambda i: sum(self.changes.get(i, ())))
         lost = sum(self.changes.get(costliest, ()))
         return costliest if lost < -MATTERS else some[0]
-
-    @cached_property
-    def uses(self) -> Mapping[str, Use]:
-        """What the loss of each document says of its use, by its name."""
-        check = self.check
-        uses = {each.segment: check.use_of(each) for each in check.effects} if check else {}
-        return {name: use for name, use in uses.items() if use}
 
     @property
     def needed(self) -> tuple[str, ...]:
