@@ -37,11 +37,10 @@ def checked(check: Check, display: Display, hops: int = 0) -> Iterator[Text]:
         deleted = "deleted, or made grey" if check.occlusions else "deleted"
         columns = [Column(check.kind if check.method == "subsets" else deleted)]
         columns += [Column(each, right=True) for each in (check.measure, number)]
-        columns, uses = columns + [Column("")] * (check.noise is not None), check.uses
+        columns += [Column("")] * (check.noise is not None)
+        uses = check.uses
         rows = [
-            [fenced(readable(n)), f"{share:.2f}", f"{x:+z.2f}", check.uses.get(n, "")][
-                : len(columns)
-            ]
+            [fenced(readable(n)), f"{share:.2f}", f"{x:+z.2f}", uses.get(n, "")][: len(columns)]
             for n, share, x in _numbers(check)
         ]
         yield from listing(columns, rows, display.width)
