@@ -29,6 +29,8 @@ WRITTEN = 8
 """Tokens of a rival to write: its word ends in them, and an insertion shows the word behind it."""
 STEM = 4
 """Letters of a word of which another one may be a form."""
+NEAR = 8
+"""Letters before a word to look at for the end of a sentence."""
 NEGATIONS = frozenset({"not", "never"})
 UNTESTED = frozenset(
     "no nor neither none nobody nothing nowhere without hardly cannot seldom rarely".split()
@@ -75,7 +77,7 @@ def words_of(answer: Answer) -> list[SaidWord]:
 def _words_in(text: str) -> Iterator[tuple["re.Match[str]", bool]]:
     """The words of a text, and whether each begins a sentence."""
     for found in WORD.finditer(text):
-        before = text[: found.start()].rstrip(" \"“'(")
+        before = text[max(0, found.start() - NEAR) : found.start()].rstrip(" \"“'(")
         yield found, not before or before[-1] in ".!?:\n"
 
 
@@ -109,7 +111,7 @@ def raised_words(
 
     Neither words of the question nor those that are likely anyway.
     """
-    asked, told = WORD.findall(question), [w for text in documents for w in WORD.findall(text)]
+    asked, told = WORD.findall(question), {w for text in documents for w in WORD.findall(text)}
     own = (w for w in words if not w.says_little and not any(_alike(w.text, a) for a in asked))
     return tuple(
         RaisedWord(each.first, raised and any(_alike(each.text, other) for other in told))
@@ -146,15 +148,14 @@ def contradictions(
     likely = {i for i in parted if rivals.whole[i] >= LIKELY and lead[i] >= APART}
     for part in answer.parts("sentence"):
         own = [each for each in words if part.first <= each.first < part.after]
+        negation = next((i for i, each in enumerate(own[:-1]) if each.negates), None)
         apart = (
             said
-            for word in own
-            if not word.negates
+            for word in own[:negation]  # rivals behind a negation are not the documents'
             for place in range(word.first, word.after)
             if place in likely and (said := _instead(runs, word, place, answer, told))
         )
-        negation = next((i for i, each in enumerate(own[:-1]) if each.negates), None)
-        found = next((s for s in apart if negation is None or s.place < own[negation].first), None)
+        found = next(apart, None)
         if not found and negation is not None and own[negation].first in parted:
             found = _without_negation(own[negation:], {w.place: w.raised for w in raised})
         if found:
