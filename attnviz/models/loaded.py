@@ -397,6 +397,10 @@ class LoadedModel(ABC):
         best = self.answered([prompt], answer)[0][:, list(among)].argmax(dim=-1).tolist()
         return [among[i] for i in best]
 
+    def having_read(self, ids: Sequence[int]) -> "LoadedModel":
+        """The model for many answers to variants of a prompt: it may read what they share once."""
+        return self
+
     def answered(self, prompts: Sequence[Sequence[int]], answer: Sequence[int]) -> "Tensor":
         """The logits (B, m, V) of what follows prompts of one length, and each token but the last.
 

@@ -171,6 +171,15 @@ def test_a_prompt_has_its_own_probability_in_a_batch(architecture: Architecture)
 
 
 @pytest.mark.parametrize("name", ["builtin", "translator"])
+def test_variants_of_a_prompt_that_was_read_are_those_of_plain_runs(name: str) -> None:
+    model = load(Source(name, kind="cross" if name == "translator" else None))
+    plain = model.log_probabilities(PROMPTS, [7, 8, 6])
+    for read in PROMPTS[:4]:
+        again = model.having_read(read).log_probabilities(PROMPTS, [7, 8, 6])
+        np.testing.assert_allclose(again, plain, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["builtin", "translator"])
 def test_prompts_of_one_length_run_together(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loaded, "TOGETHER", 2 * (5 + 3))
     model, sizes = load(Source(name, kind="cross" if name == "translator" else None)), list[int]()

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -128,7 +129,9 @@ def _runs_of(
 ) -> AnswerRuns:
     """The runs of an answer with the rivals that are words of these documents."""
     ids, new = ([each.id for each in own] for own in (tokens, answer.capture.query_tokens))
-    return AnswerRuns(model, ids, new, rivals_of(model, ids, answer, contents_of(model, documents)))
+    reader = model.having_read(ids)
+    rivals = rivals_of(reader, ids, answer, contents_of(model, documents))
+    return AnswerRuns(model, reader, ids, new, rivals)
 
 
 def _grounded(
@@ -295,9 +298,10 @@ def _noise(runs: AnswerRuns, parts: Deletable) -> float | None:
     if not own:
         return None
     at = (n % number if number < UNRELATED else n * number // UNRELATED for n in range(UNRELATED))
-    turns = [parts.places[parts.documents[i]] for i in at]
-    texts = [unrelated_prompt(runs.ids, gone, own, n) for n, gone in enumerate(turns)]
-    changes = (runs.without(turns) - runs.after(texts)).sum(axis=1)
+    turns = [(n, parts.places[parts.documents[i]]) for n, i in enumerate(at)]
+    turns.sort(key=itemgetter(1))  # those that share a prefix run together
+    texts = [unrelated_prompt(runs.ids, gone, own, n) for n, gone in turns]
+    changes = (runs.without(gone for _, gone in turns) - runs.after(texts)).sum(axis=1)
     return float(np.abs(changes).max())
 
 

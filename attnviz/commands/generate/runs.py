@@ -21,9 +21,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class AnswerRuns:
-    """Runs of an answer (`new`) after variants of its prompt (`ids`); each variant is run once."""
+    """Runs of an answer (`new`) after variants of its prompt (`ids`); each variant is run once.
+
+    `reader`: the model, which has read the prompt.
+    """
 
     model: "LoadedModel"
+    reader: "LoadedModel"
     ids: Sequence[int]
     new: Sequence[int]
     rivals: Sequence[int]
@@ -38,7 +42,7 @@ class AnswerRuns:
         keys = [tuple(ids) for ids in prompts]
         if missing := [key for key in dict.fromkeys(keys) if key not in self.made]:
             pairs = [*zip(self.new, self.rivals, strict=True)]
-            found = self.model.choices(missing, self.new, pairs).astype(np.float64)
+            found = self.reader.choices(missing, self.new, pairs).astype(np.float64)
             self.made.update(zip(missing, found, strict=True))
         return np.stack([self.made[key] for key in keys])
 

@@ -131,6 +131,8 @@ class Decoder(nn.Module, ABC):
     dtype: torch.dtype = torch.float32
     logit_factor: float = 1.0
     logit_cap: float | None = None
+    fixed_positions: bool = True
+    """A token's position acts on it in the same way however long its text is."""
 
     @abstractmethod
     def embedded(self, ids: Tensor, positions: Tensor | None = None) -> Mapping[Embedded, Tensor]:

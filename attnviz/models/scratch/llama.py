@@ -393,6 +393,8 @@ class Llama(Decoder):
         super().__init__()
         self.config, self.dtype = config, dtype
         self.logit_factor, self.logit_cap = config.logits, config.logit_cap
+        kinds = {each.kind for each in config.rotary if each is not None}
+        self.fixed_positions = kinds.isdisjoint(("dynamic", "longrope"))
         rotations = {id(each): Rotation(each) for each in config.rotary if each is not None}
         self.wte = nn.Embedding(config.vocab_size, config.n_embd)
         self.h = nn.ModuleList(

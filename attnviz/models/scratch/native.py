@@ -3,7 +3,7 @@
 import json
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from attnviz.models.scratch.gpt import GPT, from_gpt2, to_gpt2
 from attnviz.models.scratch.last import read_last
 from attnviz.models.scratch.llama import Llama, from_transformers
 from attnviz.models.scratch.paths import paths_native, slopes_native
+from attnviz.models.scratch.prefix import ReadPrefix, read_prefix
 from attnviz.models.scratch.runs import (
     freeze_decoder,
     gpt_record,
@@ -56,10 +57,14 @@ from attnviz.records.tokens import GoOn, Sampling
 
 @dataclass(frozen=True, kw_only=True)
 class NativeModel(LoadedModel):
-    """A decoder with its tokenizer and card; `ends` are the tokens that end a text."""
+    """A decoder with its tokenizer and card.
+
+    `ends`: the tokens that end a text. `prefix`: a prompt that need not be read again.
+    """
 
     model: Decoder
     ends: frozenset[int] = frozenset()
+    prefix: ReadPrefix | None = None
     causal: bool = True
 
     def working_bytes(self, n_queries: int, n_keys: int) -> int:
@@ -225,12 +230,21 @@ class NativeModel(LoadedModel):
                     model.hidden(self._ids(ids[:-1]), rows=rows)
             write_tokens(model, points, next_logits, sampling, self.ends, take, go_on)
 
+    def having_read(self, ids: Sequence[int]) -> LoadedModel:
+        if not self.model.fixed_positions:
+            return self
+        return replace(self, prefix=read_prefix(self._dense, ids))
+
     @torch.inference_mode()
     def answered(self, prompts: Sequence[Sequence[int]], answer: Sequence[int]) -> Tensor:
-        model = self._dense
-        read = torch.cat([self._ids([*ids, *answer[:-1]]) for ids in prompts])
-        rows = rows_at_a_time(read.size(1), model.config.n_head * len(read))
-        return model.read_out(model.hidden(read, rows=rows)[:, -len(answer) :])
+        prefix = self.prefix or ReadPrefix(self._dense)
+        texts = torch.cat([self._ids([*ids, *answer[:-1]]) for ids in prompts])
+        shared = [prefix.shared(ids) for ids in prompts]
+        streams = dict[int, Tensor]()
+        for n in set(shared):
+            own = [i for i, each in enumerate(shared) if each == n]
+            streams |= zip(own, prefix.hidden(texts[own], n)[:, -len(answer) :], strict=True)
+        return prefix.model.read_out(torch.stack([streams[i] for i in range(len(texts))]))
 
     def freeze(self, ids: Sequence[int]) -> FrozenRun:
         return freeze_decoder(self.model, self._ids(ids))

@@ -176,7 +176,7 @@ def test_a_negation_is_contradicted_unless_it_is_of_something_else(
     up, calm = np.arange(len(new)) == 0, np.full((19, len(new)), -5.0)
     own = Grounds(np.full(len(new), -5.0), np.full(len(new), -5.0), calm)
     others = Grounds(np.where(up, -0.1, -5.0), np.full(len(new), -5.0), calm)
-    runs, words = AnswerRuns(model, ids, new, rivals), words_of(answer)
+    runs, words = AnswerRuns(model, model, ids, new, rivals), words_of(answer)
     content = [each for each in words if each.text in ("stabbed", "Peter")]
     known = [RaisedWord(w.first, each) for w, each in zip(content, raised, strict=False)]
     told = [*contradictions(runs, words, own, others, answer, [*DOCS.values()], known)]

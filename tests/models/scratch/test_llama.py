@@ -159,6 +159,43 @@ def test_rows_and_logits_are_those_of_eager_attention(
     assert sharpest > 0.5  # uniform rows would be the same under any rotation
 
 
+@pytest.mark.parametrize(
+    ("kind", "rotation"),
+    [
+        *((kind, "default") for kind in ("llama", "gemma2", "gemma3_text", "mistral", "olmo2")),
+        *(("llama", rotation) for rotation in ("yarn", "dynamic", "longrope")),
+    ],
+)
+def test_variants_of_a_prompt_that_was_read_have_the_logits_of_transformers(
+    kind: str, rotation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(llama, "UNREAD_ROWS", 16)
+    theirs = saved(tmp_path, kind, settings_of(kind, rotation, window=kind in WINDOWS))
+    prompt, other = ids_of(130)[0].tolist(), ids_of(131)[0].tolist()
+    cut = [prompt[:k] + prompt[k + 9 :] for k in (60, 0, 121)]
+    changed = [prompt[:k] + other[k : k + 9] + prompt[k + 9 :] for k in (90, 20, 90)]
+    variants, answer = [prompt, prompt[:50], *cut, *changed], [7, 8, 6]
+    model = load(Source(str(tmp_path)))
+    assert isinstance(model, NativeModel)
+    reader, tokens = model.having_read(prompt), [0]
+    embed = Llama.embed
+
+    def counted(self: Llama, ids: torch.Tensor, *args: Any) -> torch.Tensor:
+        tokens[0] += ids.numel()
+        return embed(self, ids, *args)
+
+    monkeypatch.setattr(Llama, "embed", counted)
+    told = reader.log_probabilities(variants, answer)
+    for ids, own in zip(variants, told, strict=True):
+        with torch.inference_mode():
+            logits = theirs(input_ids=torch.tensor([[*ids, *answer[:-1]]])).logits[0, -3:].double()
+        expected = logits.log_softmax(-1)[range(3), answer]
+        np.testing.assert_allclose(own, expected, atol=1e-5 * float(logits.abs().max()))
+    whole = sum(len(ids) + 2 for ids in variants)
+    by_length = rotation in ("dynamic", "longrope")  # the keys in front change, too
+    assert tokens[0] == whole if by_length else tokens[0] < 0.5 * whole
+
+
 @pytest.mark.parametrize("kind", ["llama", "gemma3_text", "phi3", "olmo2"])
 def test_greedy_text_from_its_cache_is_that_of_transformers(kind: str, tmp_path: Path) -> None:
     settings = settings_of(kind, "default", window=kind in WINDOWS)
