@@ -191,8 +191,12 @@ def json_of(line: str, hint: str) -> Any:
 
 # Questions and documents, with the keys of attnviz or of other programs.
 
-RAGAS = {"user_input": "question", "contexts": "documents", "retrieved_contexts": "documents"}
-"""Keys of RAGAS, and those of attnviz; a `user_input` that is a list holds the messages."""
+OTHERS = {
+    **dict.fromkeys(("user_input", "input", "query"), "question"),
+    **dict.fromkeys(("contexts", "retrieved_contexts"), "documents"),
+    **dict.fromkeys(("context", "source_documents"), "documents"),
+}
+"""Keys of RAGAS and LangChain, and those of attnviz; a list of inputs holds the messages."""
 DOCUMENT_TEXTS = ("text", "content", "contents", "page_content", "snippet")
 """The keys in which documents have their text."""
 QUESTION_HINT = 'give {"question": "…", "documents": [{"id": "…", "text": "…"}]}'
@@ -203,13 +207,14 @@ KNOWN = (
 
 
 def in_our_words(content: Any, origin: str) -> Any:
-    """An object with attnviz's keys in place of those of RAGAS; other values are unchanged."""
+    """An object with attnviz's keys in place of those of others; other values are unchanged."""
     if not isinstance(content, Mapping):
         return content
     ours = dict[str, Any]()
-    for key, value in content.items():
-        several = key == "user_input" and isinstance(value, list)
-        name = "messages" if several else RAGAS.get(str(key), str(key))
+    for key, given in content.items():
+        name = OTHERS.get(str(key), str(key))
+        name = "messages" if name == "question" and isinstance(given, list) else name
+        value = [given] if key == "context" and isinstance(given, str) else given
         if ours.get(name) and value:
             raise InputError(f"{origin} has {name} twice, once as {key}", "leave one out")
         ours[name] = ours.get(name) or value

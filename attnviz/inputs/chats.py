@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ CHAT_HINT = 'give [{"role": "user", "content": "…"}, …], or an object with t
 LISTS = ("messages", "documents", "tools")
 OF_LINE = ("id", "target")
 OF_CHAT = (*LISTS, "chat_template", "chat_template_kwargs", *OF_LINE)
-OF_QUESTION = ("question", "documents", *IMAGES, *OF_LINE)
+OF_QUESTION = ("question", "system", "documents", *IMAGES, *OF_LINE)
 """The keys of a chat, and of a question, that are read."""
 OWN = (*LISTS, "conversations", "chat_template", "return_assistant_tokens_mask")
 """Names that no variable of a template can have, as `apply_chat_template` takes them itself."""
@@ -81,10 +82,7 @@ def chat_of(content: object, origin: str, folder: Path = Path()) -> Chat:
     for key, entries in kept.items():
         if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
             raise InputError(f"{key} in {origin} is not a list of objects", CHAT_HINT)
-    kept["messages"] = [
-        {"role": ROLES.get(m["type"], m["type"]), **m} if isinstance(m.get("type"), str) else m
-        for m in kept["messages"]
-    ]
+    kept["messages"] = [*map(_with_role, kept["messages"])]
     for number, message in enumerate(kept["messages"], start=1):
         _check(message, f"message {number} in {origin}")
     kept["messages"], images = _without_files(kept["messages"], folder)
@@ -98,10 +96,46 @@ def chat_of(content: object, origin: str, folder: Path = Path()) -> Chat:
         )
     own = _of_line(chat, origin, OF_CHAT)
     own["unread"] += blank
-    parts = list(_parts(kept))
+    given = Chat(kept, _named_parts(kept), name, variables, **own, images=images)
+    opened = {**kept, "messages": [*map(_opened, kept["messages"])]}
+    if opened == kept:
+        return given
+    return replace(given, content=opened, parts=_named_parts(opened), as_given=given)
+
+
+def _with_role(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The message with a role; LangChain may keep its fields under `data` or `kwargs`."""
+    inner = message.get("data", message.get("kwargs"))
+    if isinstance(inner, dict) and "type" in message:
+        filled = {key: value for key, value in inner.items() if value or key == "content"}
+        message = {"type": message["type"], **filled}
+    kind = message.get("type")
+    return {"role": ROLES.get(kind, kind), **message} if isinstance(kind, str) else message
+
+
+def _opened(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The message with the arguments of its calls as objects, which most templates expect."""
+
+    def opened(call: Any) -> Any:
+        if isinstance(call, dict) and "args" in call:  # of LangChain and RAGAS
+            call = {"function": {"name": call.get("name"), "arguments": call["args"]}}
+        own = call.get("function", call) if isinstance(call, dict) else None
+        given = own.get("arguments") if isinstance(own, dict) else None
+        with suppress(TypeError, ValueError, RecursionError):
+            given = json.loads(given) if isinstance(given, str) else given
+        if own is None or not isinstance(given, dict):
+            return call
+        own = {**own, "arguments": given}
+        return {**call, "function": own} if "function" in call else own
+
+    calls = message.get("tool_calls")
+    return {**message, "tool_calls": [*map(opened, calls)]} if isinstance(calls, list) else message
+
+
+def _named_parts(chat: Mapping[str, Any]) -> tuple[ChatPart, ...]:
+    parts = list(_parts(chat))
     names = zip(parts, told_apart([part.name for part in parts], TAKEN), strict=True)
-    named = tuple(replace(part, name=own_name) for part, own_name in names)
-    return Chat(kept, named, name, variables, **own, images=images)
+    return tuple(replace(part, name=own_name) for part, own_name in names)
 
 
 def _of_line(entry: Mapping[str, Any], origin: str, read: Collection[str]) -> dict[str, Any]:
@@ -280,6 +314,7 @@ class Question:
     """A question, the documents before it, the user's name of it, and a given answer.
 
     `unread`: other keys of its object, and documents without a text. `images`: those given with it.
+    `system`: how to answer, for a template.
     """
 
     text: str
@@ -288,6 +323,7 @@ class Question:
     target: str | None = None
     unread: tuple[str, ...] = ()
     images: tuple[RawImage, ...] = ()
+    system: str = ""
 
 
 def question_of(content: Mapping[str, Any], origin: str, folder: Path = Path()) -> Question:
@@ -300,11 +336,14 @@ def question_of(content: Mapping[str, Any], origin: str, folder: Path = Path()) 
     text, about = content.get("question"), _of_line(content, origin, OF_QUESTION)
     if not is_told(text):
         raise InputError(f"the question in {origin} is not a text", QUESTION_HINT)
+    if not isinstance(system := content.get("system") or "", str):
+        raise InputError(f"the system in {origin} is not a text", "say in it how to answer")
     entries, blank = checked_documents(content.get("documents") or [], origin)
     about["unread"] += blank
     named = [(each, *named_text(each, "id", "title", "doc_id")) for each in entries]
     documents = tuple(Document(name, each[key]) for each, name, key in named)
-    return Question(text, documents, **about, images=images_beside(content, folder))
+    images = images_beside(content, folder)
+    return Question(text, documents, **about, images=images, system=system.strip())
 
 
 def question_or_text(line: str, file: Path | None = None) -> str | Question:
@@ -342,6 +381,20 @@ def chat_of_line(line: str, file: Path | None = None) -> Chat:
         InputError: it does not hold one.
     """
     return chat_of(json_of(line, CHAT_HINT), "the chat", folder_of(file))
+
+
+def with_system(chat: Chat, system: str) -> Chat:
+    """A chat with a system message in front."""
+    name = "system message" if any(part.name == "system" for part in chat.parts) else "system"
+    first = ChatPart(name, (("messages", 0, "content"),))
+
+    def moved(part: ChatPart) -> ChatPart:
+        at = ((p[0], int(p[1]) + 1, *p[2:]) if p[0] == "messages" else p for p in part.paths)
+        return replace(part, paths=tuple(at))
+
+    messages = [{"role": "system", "content": system}, *chat.content["messages"]]
+    parts = (first, *map(moved, chat.parts))
+    return replace(chat, content={**chat.content, "messages": messages}, parts=parts)
 
 
 def chat_of_question(prompt: Prompt, *, apart: bool) -> Chat:

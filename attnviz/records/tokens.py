@@ -218,7 +218,8 @@ class Chat:
     `template`: the name of the template, of several; None leaves the choice to transformers.
     `variables`: other input of the template (`enable_thinking`). `id`: the user's name of the
     chat. `target`: an answer that is given. `unread`: other keys of its object. `images`: those in
-    its messages, in order, each None if its place is marked and it is given separately.
+    its messages, in order, each None if its place is marked and it is given separately. `as_given`:
+    the chat whose calls of tools have arguments as JSON, not as objects (OpenAI).
     """
 
     content: Mapping[str, Any]
@@ -229,6 +230,7 @@ class Chat:
     target: str | None = None
     unread: tuple[str, ...] = ()
     images: tuple[RawImage | None, ...] = ()
+    as_given: "Chat | None" = None
 
 
 # How a model writes an answer.

@@ -18,7 +18,7 @@ from attnviz.errors import (
     option,
     series,
 )
-from attnviz.inputs.chats import Question, chat_of_question, read_chat, with_images
+from attnviz.inputs.chats import Question, chat_of_question, read_chat, with_images, with_system
 from attnviz.inputs.given import found
 from attnviz.inputs.prompts import (
     QUESTION,
@@ -84,8 +84,9 @@ def prompt_for(
             read = _beside_images(model, asked.text, images, None, (), raw=raw)
         else:
             whole = with_documents(asked.text, asked.documents)
-            read = _through_template(model, whole, images, raw=raw)
-        return replace(read, id=asked.id, unread=asked.unread)
+            read = _through_template(model, whole, images, raw=raw, system=asked.system)
+        ignored = ("system",) if asked.system and not read.instructing else ()
+        return replace(read, id=asked.id, unread=(*asked.unread, *ignored))
     if documents:
         return _through_template(model, with_documents(asked, documents), images, raw=raw)
     if images:
@@ -162,19 +163,40 @@ def _rendered_chat(
 
     `placed`: also documents that it writes in another spelling, which have no place.
     """
-    from attnviz.models.chat import rendered
-
     documents = [part for part in chat.parts if part.paths[0][0] == "documents"]
     names = {part.name for part in documents}
     try:
-        made = rendered(template, chat)
+        made = _with_calls(template, chat)
         gone = names.difference(e.name for e in made.segments) if placed else made.missing
         if names.isdisjoint(gone):
             return made, False
     except RefusedChat:
         if not documents:
             raise
-    return rendered(template, _documents_before(chat, documents)), True
+    return _with_calls(template, _documents_before(chat, documents)), True
+
+
+def _with_calls(template: "ChatTemplate", chat: Chat) -> "Rendered":
+    """The chat with the arguments of its calls of tools as objects, or else as they were given.
+
+    Raises:
+        RefusedChat: the template writes neither.
+    """
+    from attnviz.models.chat import rendered
+
+    calls = {part.name for part in chat.parts if "tool_calls" in part.paths[0]}
+    hint = f"leave {series(sorted(calls))} out, or use a model whose template writes calls"
+    try:
+        made = rendered(template, chat)
+    except RefusedChat as error:
+        if chat.as_given is None:
+            raise RefusedChat(error.wrong, hint) if calls else error from None
+        return _with_calls(template, chat.as_given)
+    if chat.as_given and calls.difference(made.missing, (e.name for e in made.segments)):
+        return _with_calls(template, chat.as_given)
+    if gone := sorted(calls.intersection(made.missing)):
+        raise RefusedChat(f"{template.called} does not write {series(gone)}", hint)
+    return made
 
 
 def _documents_before(chat: Chat, documents: Sequence[ChatPart]) -> Chat:
@@ -235,11 +257,17 @@ def _template(model: "LoadedModel", chat: Chat) -> "ChatTemplate | None":
 
 
 def _through_template(
-    model: "LoadedModel", prompt: Prompt, images: int, *, raw: bool, documents: bool = True
+    model: "LoadedModel",
+    prompt: Prompt,
+    images: int,
+    *,
+    raw: bool,
+    documents: bool = True,
+    system: str = "",
 ) -> Prompt:
     """Make a prompt after `images` images by the model's chat template, if it has one.
 
-    `documents`: its segments but the last one are documents.
+    `documents`: its segments but the last one are documents. `system`: how to answer.
     """
     documents = documents and len(prompt.segments) > 1
     chat = chat_of_question(prompt, apart=documents)
@@ -247,6 +275,7 @@ def _through_template(
     if template is None:
         return before_text(prompt, images) if images else prompt
     chat = with_images(chat, images) if images else chat
+    chat = with_system(chat, system) if system else chat
     made, before = _rendered_chat(template, chat, placed=True)
     where = "with the documents in its own place for them" if documents else "as one message"
     where = "with the documents before the question" if before else where
@@ -254,7 +283,14 @@ def _through_template(
     note += f"{option('raw')} leaves the template out"
     segments = partition(made.text, made.segments, TEMPLATE, blanks=True)
     notes = (note, *made.notes[1:])
-    return Prompt(made.text, segments, template.name, notes, asking=prompt.asking)
+    made_of = Prompt(made.text, segments, template.name, notes, asking=prompt.asking)
+    return _instructed(made_of, chat) if system else made_of
+
+
+def _instructed(prompt: Prompt, chat: Chat) -> Prompt:
+    """The prompt of a chat whose first part says how to answer."""
+    first = frozenset((chat.parts[0].name,))
+    return replace(prompt, asking=prompt.asking | first, instructing=first)
 
 
 def own_prompt(
@@ -276,11 +312,12 @@ def own_prompt(
         raise UsageError(wrong, "leave it, or what else makes the prompt, out")
     if isinstance(asked, str):
         return _through_own(Path(path), with_documents(asked, documents))
-    made = _through_own(Path(path), with_documents(asked.text, asked.documents))
+    whole = with_documents(asked.text, asked.documents)
+    made = _through_own(Path(path), whole, asked.system)
     return replace(made, id=asked.id, unread=asked.unread)
 
 
-def _through_own(path: Path, prompt: Prompt) -> Prompt:
+def _through_own(path: Path, prompt: Prompt, system: str = "") -> Prompt:
     from attnviz.models.chat import ChatTemplate, rendered
 
     called = f"the template {str(path)!r}"
@@ -288,7 +325,12 @@ def _through_own(path: Path, prompt: Prompt) -> Prompt:
     *own, asks = chat.parts
     question = chat.content["messages"][0]["content"]
     parts = (*own, replace(asks, paths=(("question",), *asks.paths)))
-    chat = replace(chat, content={**chat.content, "question": question}, parts=parts)
+    content = {**chat.content, "question": question, "system": system}
+    chat = replace(chat, content=content, parts=parts)
+    if system:
+        chat = with_system(chat, system)
+        first, *others = chat.parts
+        chat = replace(chat, parts=(replace(first, paths=(("system",), *first.paths)), *others))
     try:
         made = rendered(ChatTemplate(read_file(path), path.name, {}, called), chat)
     except RefusedChat as error:
@@ -298,7 +340,8 @@ def _through_own(path: Path, prompt: Prompt) -> Prompt:
         raise InputError(wrong, "write the text of every document, and the question")
     segments = partition(made.text, made.segments, TEMPLATE, blanks=True)
     notes = (f"the prompt went through {called}", *made.notes[1:])
-    return Prompt(made.text, segments, path.name, notes, asking=prompt.asking)
+    made_of = Prompt(made.text, segments, path.name, notes, asking=prompt.asking)
+    return _instructed(made_of, chat) if system else made_of
 
 
 # What the command line gives.

@@ -31,12 +31,17 @@ from attnviz.models.frozen.last import LastRead
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.loaded import HeadRows, LoadedModel, RowReduction, SomeHeadRows
 from attnviz.models.placement import ANYWHERE, BUILTIN, Placement, check_weights
-from attnviz.models.scratch.decoder import CausalBlock, Decoder, without_memory
+from attnviz.models.scratch.decoder import (
+    CausalBlock,
+    Decoder,
+    ReadPrefix,
+    read_prefix,
+    without_memory,
+)
 from attnviz.models.scratch.gpt import GPT, from_gpt2, to_gpt2
 from attnviz.models.scratch.last import read_last
 from attnviz.models.scratch.llama import Llama, from_transformers
 from attnviz.models.scratch.paths import paths_native, slopes_native
-from attnviz.models.scratch.prefix import ReadPrefix, read_prefix
 from attnviz.models.scratch.runs import (
     freeze_decoder,
     gpt_record,

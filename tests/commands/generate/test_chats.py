@@ -251,6 +251,18 @@ def test_a_document_may_be_a_text_alone_and_a_blank_one_is_left_out_with_a_note(
     assert any("document 2, which is blank" in note for note in answer.notes)
 
 
+def test_the_system_of_a_question_is_a_message_of_the_models_template(folder: Path) -> None:
+    (folder / "chat_template.jinja").write_text(TEMPLATE.replace("m.role == 'system'", "false"))
+    answer = attnviz.generate({**QUESTION, "system": "Be brief."}, str(folder), target=" Leo")
+    asked = "\n\n".join([*DOCS.values(), QUESTION["question"]])
+    said = [("system", "Be brief."), ("user", asked)]
+    oracle = AutoTokenizer.from_pretrained(folder)
+    messages = [{"role": role, "content": text} for role, text in said]
+    assert prompt_of(answer) == oracle.apply_chat_template(messages, tokenize=False)
+    assert {**DOCS, "system": "Be brief."}.items() <= of_segments(answer).items()
+    assert answer.check().documents == ("a", "b")
+
+
 LANGCHAIN = [
     {"page_content": "Leo did it.", "metadata": {"source": "a"}},
     {"title": "b", "content": "Tom slept."},

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import attnviz
-from attnviz.errors import ExitStatus
+from attnviz.errors import ExitStatus, InputError
 from tests.conftest import Run
 from tests.reading import rows_in
 
@@ -41,6 +41,29 @@ def test_lines_go_through_it_too(run: Run, template: Path) -> None:
     ended = run("generate", "-", *asked, stdin=line.encode())
     assert {row["segment"] for row in rows_in(ended.out)} >= {"letter", "template", "question"}
     assert {row["id"] for row in rows_in(ended.out)} == {7}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{{ system }}\n" + OWN,
+        "{% for m in messages if m.role == 'system' %}{{ m.content }}\n{% endfor %}" + OWN,
+    ],
+)
+def test_what_says_how_to_answer_is_its_system(template: Path, source: str) -> None:
+    template.write_text(source)
+    documents = [{"id": name, "text": text} for name, text in DOCS.items()]
+    asked = {"question": ASKS, "system": " Be brief. ", "documents": documents}
+    answer = attnviz.generate(asked, template=template, target=" Victor .")
+    prompt = answer._asked.prompt
+    assert prompt.text.startswith("Be brief.\nletter: ")
+    assert prompt.source("system") == "system"
+    assert answer.check().documents == ("letter", "diary")
+    template.write_text(OWN)
+    with pytest.raises(InputError, match="does not write system"):
+        attnviz.generate(asked, template=template, target=" Victor .")
+    without = attnviz.generate(asked, target=" Victor .")
+    assert "not read: “system”" in str(without.notes)
 
 
 @pytest.mark.parametrize(
