@@ -1,10 +1,10 @@
-"""A night's run: 500 questions over 5 documents, checked, beside its forward passes alone.
+"""A night's run: questions over 5 documents, checked, beside its forward passes alone.
 
-    python -m benchmarks.night FOLDER [RUNS]
+    python -m benchmarks.night FOLDER [RUNS [QUESTIONS]]
 
-Theirs are the batches that the check asks for, on the same small Llama in plain transformers: the
-answer after the whole prompt, after what deletions leave of it, and after unrelated text. Ours adds
-the tokens, the attention, the search for a smallest set, and the file.
+Theirs are the passes that the check asks for, one by one, on the same small Llama in plain
+transformers: the answer after the whole prompt, after what deletions leave of it, and after
+unrelated text. Ours adds the tokens, the attention, the search for a smallest set, and the file.
 """
 
 import json
@@ -24,7 +24,7 @@ from benchmarks.measure import MIB, run
 QUESTIONS, DOCUMENTS, WORDS_EACH, ASKS, ANSWERS = 500, 5, 40, 12, 24
 
 
-def questions() -> str:
+def questions(number: int) -> str:
     """Questions with documents and answers, of random words, as JSON lines."""
     draw = random.Random(0)
 
@@ -38,23 +38,25 @@ def questions() -> str:
             "documents": [{"id": f"d{j}", "text": words(WORDS_EACH)} for j in range(DOCUMENTS)],
             "target": words(ANSWERS),
         }
-        for i in range(QUESTIONS)
+        for i in range(number)
     )
     return "".join(json.dumps(entry) + "\n" for entry in entries)
 
 
 def record(folder: Path) -> None:
-    """Write the batches of a check of all questions."""
+    """Write the prompts and answers of a check of all questions."""
     from attnviz.cli import run as attnviz
-    from attnviz.models.huggingface.model import CausalLM
+    from attnviz.models.loaded import LoadedModel
 
-    passes, plain = list[tuple[Any, Any]](), CausalLM.answered
+    passes, plain = list[tuple[Sequence[int], Sequence[int]]](), LoadedModel.choices
 
-    def kept(self: CausalLM, prompts: Sequence[Sequence[int]], answer: Sequence[int]) -> Any:
-        passes.append((prompts, answer))
-        return plain(self, prompts, answer)
+    def kept(
+        self: LoadedModel, prompts: Sequence[Sequence[int]], answer: Sequence[int], ids: Any
+    ) -> Any:
+        passes.extend((prompt, answer) for prompt in prompts)
+        return plain(self, prompts, answer, ids)
 
-    CausalLM.answered = kept  # type: ignore[method-assign]
+    LoadedModel.choices = kept  # type: ignore[method-assign]
     sys.argv = ["attnviz", *command(folder)[3:]]
     with suppress(SystemExit):
         attnviz()
@@ -62,17 +64,17 @@ def record(folder: Path) -> None:
 
 
 def replay(folder: Path) -> None:
-    """Run these batches with transformers alone."""
+    """Run these one by one with transformers alone."""
     import torch
     from transformers import AutoModelForCausalLM
 
     passes = pickle.loads((folder / "passes").read_bytes())
     model = AutoModelForCausalLM.from_pretrained(folder / "llama").eval()
     with torch.inference_mode():
-        for prompts, answer in passes:
-            ids = torch.tensor([[*prompt, *answer[:-1]] for prompt in prompts])
+        for prompt, answer in passes:
+            ids = torch.tensor([[*prompt, *answer[:-1]]])
             logits = model(ids, use_cache=False, logits_to_keep=len(answer)).logits
-            logits.log_softmax(-1).gather(-1, torch.tensor(answer).expand(len(ids), -1)[..., None])
+            logits.log_softmax(-1).gather(-1, torch.tensor(answer)[None, :, None])
 
 
 def command(folder: Path, lines: str = "questions.jsonl") -> list[str]:
@@ -83,11 +85,12 @@ def command(folder: Path, lines: str = "questions.jsonl") -> list[str]:
     return [PYTHON, "-m", "attnviz", *asked, "--check", "-o", str(out), "--resume", "-q"]
 
 
-def main(folder: Path, runs: int) -> None:
+def main(folder: Path, runs: int = 3, number: int = QUESTIONS) -> None:
     """Measure both in turn, and the memory of a tenth of the questions."""
     make(folder)
-    (folder / "questions.jsonl").write_text(questions())
-    (folder / "few.jsonl").write_text("".join(questions().splitlines(True)[: QUESTIONS // 10]))
+    lines = questions(number)
+    (folder / "questions.jsonl").write_text(lines)
+    (folder / "few.jsonl").write_text("".join(lines.splitlines(True)[: number // 10]))
     again = [PYTHON, "-m", "benchmarks.night", str(folder)]
     run([*again, "record"])
     few = run(command(folder, "few.jsonl"))
@@ -107,4 +110,4 @@ if __name__ == "__main__":
     if more in (["record"], ["replay"]):
         {"record": record, "replay": replay}[more[0]](Path(where))
     else:
-        main(Path(where), int(more[0]) if more else 3)
+        main(Path(where), *map(int, more))

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from tests.programs import needs
 from tests.reading import rows_in
 
 DOCS = Path(__file__).parents[1] / "docs"
-ASKS = {"user_input": "therefore the murderer was", "reference": "Victor"}
+ASKS = {"user_input": "therefore the murderer was"}
 DOCUMENTS = ["the count was stabbed by Victor with a knife .", "Anna painted the door ."]
 
 
@@ -37,7 +38,7 @@ def shell(step: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 def answered(tmp_path: Path) -> Path:
     """A folder with the answers of a night: one is right, one is contradicted."""
     samples = [
-        {"id": target, **ASKS, "retrieved_contexts": DOCUMENTS, "target": f" {target} ."}
+        {**ASKS, "reference": target, "retrieved_contexts": DOCUMENTS, "target": f" {target} ."}
         for target in ("Victor", "Peter")
     ]
     (tmp_path / "ragas.jsonl").write_text("".join(json.dumps(each) + "\n" for each in samples))
@@ -67,15 +68,15 @@ def test_the_workflow_fails_a_night_whose_answers_documents_contradict(answered:
 def test_jq_makes_records_of_ragas_and_results_of_promptfoo(answered: Path) -> None:
     ragas, promptfoo = blocks("report.md", "sh")[-2:]
     samples = rows_in(shell(ragas, answered).stdout)
-    assert [each["id"] for each in samples] == ["Victor", "Peter"]
+    assert [each["reference"] for each in samples] == ["Victor", "Peter"]
     for each in samples:
         assert each["retrieved_contexts"] == DOCUMENTS
-        assert each["response"] == f"{each['id']} ."
+        assert each["response"] == f"{each['reference']} ."
         assert set(each["attnviz"]) == {"groundedness", "contradicted", "unsupported", "unused"}
-    results = {each["id"]: each for each in rows_in(shell(promptfoo, answered).stdout)}
-    assert {id_: each["pass"] for id_, each in results.items()} == {"Victor": True, "Peter": False}
-    assert results["Peter"]["reason"].startswith("1 contradicted")
-    assert 0.5 < results["Victor"]["score"] <= 1
+    peter, victor = sorted(rows_in(shell(promptfoo, answered).stdout), key=itemgetter("pass"))
+    assert (peter["line"], peter["pass"], victor["line"], victor["pass"]) == (2, False, 1, True)
+    assert peter["reason"].startswith("1 contradicted")
+    assert 0.5 < victor["score"] <= 1
 
 
 def test_the_container_is_made_of_this_version_in_fifteen_lines() -> None:
@@ -85,7 +86,7 @@ def test_the_container_is_made_of_this_version_in_fifteen_lines() -> None:
     assert len(lines) <= 15
     wheel = f"attnviz-{package['version']}-py3-none-any.whl"
     assert f"ARG WHEEL={wheel}" in lines
-    assert wheel in (DOCS / "docker.md").read_text()
+    assert all(wheel in (DOCS / name).read_text() for name in ("docker.md", "report.md"))
     assert json.loads(told["ENTRYPOINT"])[0] in package["scripts"]
     minor = told["FROM"].split(":")[1].removesuffix("-slim")
     assert package["requires-python"] == f">={minor}"

@@ -191,34 +191,44 @@ def json_of(line: str, hint: str) -> Any:
 
 # Questions and documents, with the keys of attnviz or of other programs.
 
-OTHERS = {
-    **dict.fromkeys(("user_input", "input", "query"), "question"),
-    **dict.fromkeys(("contexts", "retrieved_contexts"), "documents"),
-    **dict.fromkeys(("context", "source_documents"), "documents"),
-}
-"""Keys of RAGAS and LangChain, and those of attnviz; a list of inputs holds the messages."""
+RAGAS = {"user_input": "question", "contexts": "documents", "retrieved_contexts": "documents"}
+"""Keys of RAGAS, and those of attnviz; a `user_input` that is a list holds the messages."""
+CHAINS = {"question": ("input", "query"), "documents": ("context", "source_documents")}
+"""attnviz's keys, and those in the results of LangChain's chains."""
 DOCUMENT_TEXTS = ("text", "content", "contents", "page_content", "snippet")
 """The keys in which documents have their text."""
 QUESTION_HINT = 'give {"question": "…", "documents": [{"id": "…", "text": "…"}]}'
 KNOWN = (
     'give a "question" ("user_input", "text") and perhaps "documents" ("contexts", '
-    '"retrieved_contexts"), "target", "id" or "image"'
+    '"retrieved_contexts", "context"), "target", "id" or "image"'
 )
 
 
 def in_our_words(content: Any, origin: str) -> Any:
-    """An object with attnviz's keys in place of those of others; other values are unchanged."""
+    """An object with attnviz's keys in place of those of RAGAS and LangChain, else unchanged."""
     if not isinstance(content, Mapping):
         return content
     ours = dict[str, Any]()
-    for key, given in content.items():
-        name = OTHERS.get(str(key), str(key))
-        name = "messages" if name == "question" and isinstance(given, list) else name
-        value = [given] if key == "context" and isinstance(given, str) else given
+    for key, value in content.items():
+        several = key == "user_input" and isinstance(value, list)
+        name = "messages" if several else RAGAS.get(str(key), str(key))
         if ours.get(name) and value:
             raise InputError(f"{origin} has {name} twice, once as {key}", "leave one out")
         ours[name] = ours.get(name) or value
-    return ours
+    return ours if ours.get("messages") or "text" in ours else _of_chain(ours)
+
+
+def _of_chain(entry: dict[str, Any]) -> dict[str, Any]:
+    """The question and the documents of a chain's result, where it has both of them."""
+    found = {
+        ours: next((key for key in (ours, *theirs) if entry.get(key)), "")
+        for ours, theirs in CHAINS.items()
+    }
+    asks, told = (entry.get(key) for key in found.values())
+    if not is_told(asks) or not isinstance(told, str | list):
+        return entry
+    others = {key: value for key, value in entry.items() if key not in found.values()}
+    return {**others, "question": asks, "documents": [told] if isinstance(told, str) else told}
 
 
 def is_told(text: object) -> TypeGuard[str]:

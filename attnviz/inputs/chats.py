@@ -105,11 +105,12 @@ def chat_of(content: object, origin: str, folder: Path = Path()) -> Chat:
 
 def _with_role(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """The message with a role; LangChain may keep its fields under `data` or `kwargs`."""
-    inner = message.get("data", message.get("kwargs"))
-    if isinstance(inner, dict) and "type" in message:
-        filled = {key: value for key, value in inner.items() if value or key == "content"}
-        message = {"type": message["type"], **filled}
-    kind = message.get("type")
+    inner, kind = message.get("data", message.get("kwargs")), message.get("type")
+    if isinstance(inner, dict) and message.keys().isdisjoint(("role", "content")):
+        message = {key: value for key, value in inner.items() if value or key == "content"}
+        kind = inner.get("type") or (None if kind == "constructor" else kind)
+    if isinstance(call := message.get("function_call"), dict) and "tool_calls" not in message:
+        message = {**message, "tool_calls": [{"type": "function", "function": call}]}
     return {"role": ROLES.get(kind, kind), **message} if isinstance(kind, str) else message
 
 
@@ -117,19 +118,30 @@ def _opened(message: Mapping[str, Any]) -> Mapping[str, Any]:
     """The message with the arguments of its calls as objects, which most templates expect."""
 
     def opened(call: Any) -> Any:
-        if isinstance(call, dict) and "args" in call:  # of LangChain and RAGAS
-            call = {"function": {"name": call.get("name"), "arguments": call["args"]}}
-        own = call.get("function", call) if isinstance(call, dict) else None
-        given = own.get("arguments") if isinstance(own, dict) else None
-        with suppress(TypeError, ValueError, RecursionError):
+        if "args" in call:  # of LangChain and RAGAS
+            own = {"name": call.get("name"), "arguments": call["args"]}
+            kept = {key: call[key] for key in ("id",) if call.get(key)}
+            call = {**kept, "type": "function", "function": own}
+        own = call.get("function", call)
+        given = own.get("arguments")
+        with suppress(ValueError, RecursionError):
             given = json.loads(given) if isinstance(given, str) else given
-        if own is None or not isinstance(given, dict):
+        if not isinstance(given, dict):
             return call
         own = {**own, "arguments": given}
         return {**call, "function": own} if "function" in call else own
 
     calls = message.get("tool_calls")
-    return {**message, "tool_calls": [*map(opened, calls)]} if isinstance(calls, list) else message
+    return {**message, "tool_calls": [*map(opened, calls)]} if calls else message
+
+
+def arguments_of(chat: Chat) -> Iterator[Mapping[str, Any]]:
+    """The arguments of a chat's calls that are objects, without empty ones."""
+    for message in chat.content["messages"]:
+        for call in message.get("tool_calls") or ():
+            given = call.get("function", call).get("arguments")
+            if given and isinstance(given, dict):
+                yield given
 
 
 def _named_parts(chat: Mapping[str, Any]) -> tuple[ChatPart, ...]:
@@ -160,12 +172,21 @@ def _check(message: Mapping[str, Any], where: str) -> None:
     others = [k for k, value in message.items() if value and k not in ("role", "content")]
     if not isinstance(message.get("role"), str) or (content is None and not others):
         raise InputError(f"{where} has no role or no text", CHAT_HINT)
+    calls = message.get("tool_calls") or []
+    if not isinstance(calls, list) or not all(map(_is_call, calls)):
+        wrong = f"{where} has a call of a tool without a name"
+        raise InputError(wrong, 'give {"function": {"name": "…", "arguments": {…}}}')
     parts = [part for part in _listed(content) if not _is_image(part)]
     if any(isinstance(part, dict) and part.get("type") == "image_url" for part in parts):
         raise InputError(f"{where} has an image_url, which is not read", PART_HINT)
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
     if not all(isinstance(text, str) for text in texts):
         raise InputError(f"{where} has a part that is neither text nor image", PART_HINT)
+
+
+def _is_call(call: object) -> bool:
+    own = call.get("function", call) if isinstance(call, dict) else None
+    return isinstance(own, dict) and is_told(own.get("name"))
 
 
 def _listed(content: object) -> Sequence[Any]:
@@ -271,11 +292,10 @@ def _of_message(message: Mapping[str, Any], at: tuple[str | int, ...]) -> Iterat
         if texts:
             yield ChatPart(message["role"], tuple((*path, *keys) for keys in texts))
     calls = message.get("tool_calls")
-    for n, call in enumerate(calls if isinstance(calls, list) else ()):
-        if isinstance(call, dict):
-            inner: Any = "function" if isinstance(call.get("function"), dict) else None
-            to, own = (*at, "tool_calls", n), call if inner is None else call[inner]
-            yield from _object("call", own, _called(own, to if inner is None else (*to, inner)))
+    for n, call in enumerate(calls or ()):
+        to = (*at, "tool_calls", n, *(("function",) if "function" in call else ()))
+        own = call.get("function", call)
+        yield from _object("call", own, _called(own, to))
 
 
 def _object(
@@ -354,7 +374,9 @@ def question_or_text(line: str, file: Path | None = None) -> str | Question:
     Raises:
         InputError: it looks like such an object, but cannot be read.
     """
-    if not is_jsonl(file) and not is_object_with(("question", "user_input", *IMAGES), line):
+    if not is_jsonl(file) and not is_object_with(
+        ("question", "user_input", "query", *IMAGES), line
+    ):
         try:
             content = json.loads(line)
         except (ValueError, RecursionError):
@@ -385,16 +407,16 @@ def chat_of_line(line: str, file: Path | None = None) -> Chat:
 
 def with_system(chat: Chat, system: str) -> Chat:
     """A chat with a system message in front."""
-    name = "system message" if any(part.name == "system" for part in chat.parts) else "system"
-    first = ChatPart(name, (("messages", 0, "content"),))
 
     def moved(part: ChatPart) -> ChatPart:
         at = ((p[0], int(p[1]) + 1, *p[2:]) if p[0] == "messages" else p for p in part.paths)
         return replace(part, paths=tuple(at))
 
     messages = [{"role": "system", "content": system}, *chat.content["messages"]]
-    parts = (first, *map(moved, chat.parts))
-    return replace(chat, content={**chat.content, "messages": messages}, parts=parts)
+    parts = [ChatPart("system", (("messages", 0, "content"),)), *map(moved, chat.parts)]
+    names = zip(parts, told_apart([part.name for part in parts]), strict=True)
+    named = tuple(replace(part, name=name) for part, name in names)
+    return replace(chat, content={**chat.content, "messages": messages}, parts=named)
 
 
 def chat_of_question(prompt: Prompt, *, apart: bool) -> Chat:

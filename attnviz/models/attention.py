@@ -123,12 +123,13 @@ class MultiHeadAttention(nn.Module):
         q = self.q(split_heads(self.w_q(x), self.n_head))  # (B, h, n_q, d_k)
         k = self.k(split_heads(self.w_k(source), self.n_head))  # (B, h, n_k, d_k)
         v = self.v(split_heads(self.w_v(source), self.n_head))  # (B, h, n_k, d_k)
-        n_q = x.size(1)
+        n_q, before = x.size(1), k.size(2) - x.size(1)  # a cache puts earlier keys in front
         parts = []
         for first in range(0, n_q, rows or n_q):
             block = slice(first, min(first + (rows or n_q), n_q))
-            seen = slice(block.stop if causal else None)  # no query attends to a later key
-            visible = causal_rows(block, x.device) if causal else rows_of_mask(mask, block)
+            own = slice(before + block.start, before + block.stop)
+            seen = slice(own.stop if causal else None)  # no query attends to a later key
+            visible = causal_rows(own, x.device) if causal else rows_of_mask(mask, block)
             scores = self.scores(attention_scores(q[..., block, :], k[..., seen, :]))
             pattern = self.pattern(attention_pattern(scores, visible))  # (B, h, rows, seen)
             parts.append(weighted_sum(pattern, v[..., seen, :]))  # (B, h, rows, d_k)

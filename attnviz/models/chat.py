@@ -237,12 +237,13 @@ def _render(
     template: ChatTemplate, chat: Chat, marked: Sequence[Collection[ChatPart]]
 ) -> list[str]:
     """Render the chat once with marks around each of these collections of its parts."""
-    request = {
-        "template": template.source,
-        "variables": {"add_generation_prompt": True, **template.variables, **chat.variables},
-        "chats": [_marked(chat, parts) for parts in marked],
-    }
-    answer = _in_a_process(request)
+    variables = {"add_generation_prompt": True, **template.variables, **chat.variables}
+    try:
+        chats = [_marked(chat, parts) for parts in marked]
+        request = {"template": template.source, "variables": variables, "chats": chats}
+        answer = _in_a_process(request)
+    except RecursionError:
+        raise RefusedChat("the chat is nested too deeply", CHANGE) from None
     if "texts" in answer:
         texts: list[str] = answer["texts"]
         return texts

@@ -126,7 +126,8 @@ class Statement:
     """A sentence of an answer: its tokens from `first` up to, but without, `after`.
 
     `contradiction`: what the documents say instead of some of it. `words`: whether documents raise
-    its words. `negated`: it has a negation that no single word takes back.
+    its words. `undecided`: it has a negation that no single word
+    takes back, or the documents make another word likelier.
     """
 
     text: str
@@ -135,7 +136,7 @@ class Statement:
     groundedness: Groundedness
     contradiction: Contradiction | None = None
     words: tuple[RaisedWord, ...] = ()
-    negated: bool = False
+    undecided: bool = False
 
     def holds(self, first: int, after: int) -> bool:
         """Whether these tokens are of it."""
@@ -154,7 +155,7 @@ class Statement:
         raised = [each.raised for each in self.words]
         if not of.supported or 2 * raised.count(True) < len(raised):
             return "not supported"
-        return "untested" if self.negated else "supported"
+        return "untested" if self.undecided else "supported"
 
 
 @dataclass(frozen=True, eq=False)

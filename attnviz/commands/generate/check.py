@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -142,21 +143,17 @@ def _grounded(
     given, rivals = _grounds(runs, gone, written=answer.capture.kind != "cross")
     words, texts = words_of(answer), _texts(prompt, parts)
     raised = raised_words(words, given, prompt.question, texts)
-    found = [
-        replace(each, document=_saying(each, runs, parts))
-        for each in contradictions(runs, words, given, rivals, answer, texts, raised)
-    ]
+    ahead = partial(contradictions, runs, words, given, rivals, answer, texts, raised)
+    found = [replace(each, document=_saying(each, runs, parts)) for each in ahead()]
+    torn = [each.place for each in ahead(apart=0)]
+    torn += [w.first for w in words if w.negates and not given.raised(w.first, w.after, 0)]
     said = tuple(
         replace(
             _statement(given, each),
             contradiction=next((c for c in found if each.first <= c.place < each.after), None),
             words=tuple(w for w in raised if each.first <= w.place < each.after),
-            negated=is_untested(each.text)
-            or any(
-                w.negates and not given.raised(w.first, w.after, 0)
-                for w in words
-                if each.first <= w.first < each.after
-            ),
+            undecided=is_untested(each.text)
+            or any(each.first <= place < each.after for place in torn),
         )
         for each in answer.parts("sentence")
     )

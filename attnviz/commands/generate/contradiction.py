@@ -128,6 +128,7 @@ def contradictions(
     answer: Answer,
     documents: Sequence[str],
     raised: Sequence[RaisedWord],
+    apart: float = APART,
 ) -> Iterator[Contradiction]:
     """The first word of each statement that the documents contradict.
 
@@ -139,23 +140,24 @@ def contradictions(
         answer: with its statements.
         documents: their texts.
         raised: whether they raise the words of content.
+        apart: how many nats a rival is ahead at least.
     """
     if not len(given.unrelated):
         return
     parted = {i for i in _parted(given, rivals) if runs.new[i] != runs.rivals[i]}
     told = {each.casefold() for text in documents for each in WORD.findall(text)}
     lead = rivals.whole - given.whole
-    likely = {i for i in parted if rivals.whole[i] >= LIKELY and lead[i] >= APART}
+    likely = {i for i in parted if rivals.whole[i] >= LIKELY and lead[i] >= apart}
     for part in answer.parts("sentence"):
         own = [each for each in words if part.first <= each.first < part.after]
         negation = next((i for i, each in enumerate(own[:-1]) if each.negates), None)
-        apart = (
+        instead = (
             said
             for word in own[:negation]  # rivals behind a negation are not the documents'
             for place in range(word.first, word.after)
             if place in likely and (said := _instead(runs, word, place, answer, told))
         )
-        found = next(apart, None)
+        found = next(instead, None)
         if not found and negation is not None and own[negation].first in parted:
             found = _without_negation(own[negation:], {w.place: w.raised for w in raised})
         if found:

@@ -18,7 +18,14 @@ from attnviz.errors import (
     option,
     series,
 )
-from attnviz.inputs.chats import Question, chat_of_question, read_chat, with_images, with_system
+from attnviz.inputs.chats import (
+    Question,
+    arguments_of,
+    chat_of_question,
+    read_chat,
+    with_images,
+    with_system,
+)
 from attnviz.inputs.given import found
 from attnviz.inputs.prompts import (
     QUESTION,
@@ -184,17 +191,17 @@ def _with_calls(template: "ChatTemplate", chat: Chat) -> "Rendered":
     """
     from attnviz.models.chat import rendered
 
-    calls = {part.name for part in chat.parts if "tool_calls" in part.paths[0]}
-    hint = f"leave {series(sorted(calls))} out, or use a model whose template writes calls"
+    calls = sorted({part.name for part in chat.parts if "tool_calls" in part.paths[0]})
+    hint = f"change the chat, or leave {series(calls)} out if the template writes no calls"
     try:
         made = rendered(template, chat)
     except RefusedChat as error:
         if chat.as_given is None:
             raise RefusedChat(error.wrong, hint) if calls else error from None
         return _with_calls(template, chat.as_given)
-    if chat.as_given and calls.difference(made.missing, (e.name for e in made.segments)):
-        return _with_calls(template, chat.as_given)
-    if gone := sorted(calls.intersection(made.missing)):
+    if chat.as_given and any(str(each) in made.text for each in arguments_of(chat)):
+        return _with_calls(template, chat.as_given)  # it wrote an object in Python's spelling
+    if gone := sorted({*calls}.intersection(made.missing)):
         raise RefusedChat(f"{template.called} does not write {series(gone)}", hint)
     return made
 
@@ -218,9 +225,9 @@ def _documents_before(chat: Chat, documents: Sequence[ChatPart]) -> Chat:
         for part, span in zip(moved, spans, strict=True)
     }
     reduce(getitem, to[:-1], content)[to[-1]] = prompt.text
-    return replace(
-        chat, content=content, parts=tuple(placed.get(each, each) for each in chat.parts)
-    )
+    given = chat.as_given and _documents_before(chat.as_given, documents)
+    every = tuple(placed.get(each, each) for each in chat.parts)
+    return replace(chat, content=content, parts=every, as_given=given)
 
 
 def _asking(
@@ -276,7 +283,10 @@ def _through_template(
         return before_text(prompt, images) if images else prompt
     chat = with_images(chat, images) if images else chat
     chat = with_system(chat, system) if system else chat
-    made, before = _rendered_chat(template, chat, placed=True)
+    try:
+        made, before = _rendered_chat(template, chat, placed=True)
+    except RefusedChat as error:
+        raise RefusedChat(error.wrong, "leave “system” out") if system else error from None
     where = "with the documents in its own place for them" if documents else "as one message"
     where = "with the documents before the question" if before else where
     note = f"the prompt went through the model's chat template {template.name!r}, {where}; "
@@ -337,7 +347,8 @@ def _through_own(path: Path, prompt: Prompt, system: str = "") -> Prompt:
         raise InputError(error.wrong.replace("this chat", "the question"), "change it") from None
     if made.missing:
         wrong = f"{called} does not write {series(made.missing)}"
-        raise InputError(wrong, "write the text of every document, and the question")
+        hint = "write the text of every document, the question, and the system if there is one"
+        raise InputError(wrong, hint)
     segments = partition(made.text, made.segments, TEMPLATE, blanks=True)
     notes = (f"the prompt went through {called}", *made.notes[1:])
     made_of = Prompt(made.text, segments, path.name, notes, asking=prompt.asking)

@@ -223,6 +223,9 @@ class Decoder(nn.Module, ABC):
 # is the same in every variant, as no token attends to a later one.
 
 
+FEWEST = 16
+
+
 @dataclass(frozen=True, eq=False)
 class ReadPrefix:
     """A prompt of n tokens, none by default: keys and values by hook point (1, g, n, d_k)."""
@@ -232,9 +235,13 @@ class ReadPrefix:
     read: Mapping[str, Tensor] = field(default_factory=dict)
 
     def shared(self, ids: Sequence[int]) -> int:
-        """How many tokens of another prompt need no run; its last one does, as it predicts."""
+        """How many tokens of another prompt need no run; its last one does, as it predicts.
+
+        None of a few: a text that runs from its beginning has faster attention.
+        """
         alike = takewhile(lambda pair: pair[0] == pair[1], zip(self.ids, ids, strict=False))
-        return min(sum(1 for _ in alike), len(ids) - 1)
+        number = min(sum(1 for _ in alike), len(ids) - 1)
+        return number if FEWEST * number >= len(ids) else 0
 
     def hidden(self, ids: Tensor, shared: int) -> Tensor:
         """The stream (B, n - shared, d) of texts (B, n) behind the tokens that they share."""
@@ -243,9 +250,8 @@ class ReadPrefix:
         if not shared:
             return model.hidden(ids, rows=rows)
         at = torch.arange(shared, n, device=ids.device)
-        causal = torch.arange(n, device=ids.device) <= at[:, None]
         with attached(model, {point: self._before(point, shared) for point in self.read}):
-            return model.hidden(ids[:, shared:], mask=causal, positions=at, rows=rows)
+            return model.hidden(ids[:, shared:], positions=at, rows=rows)
 
     def _before(self, point: str, shared: int) -> Hook:
         def grow(new: Tensor) -> Tensor:  # (B, g, n - shared, d_k)

@@ -212,9 +212,8 @@ class NativeModel(LoadedModel):
         def next_logits(new: Sequence[int]) -> Tensor:  # (V)
             read = self._ids([*ids[-1:], *new][-1:])
             n = len(ids) + len(new)
-            everything = torch.ones(1, n, dtype=torch.bool, device=read.device)
             at = torch.tensor([n - 1], device=read.device)
-            stream = model.hidden(read, mask=everything, positions=at)  # (1, 1, d)
+            stream = model.hidden(read, positions=at)  # (1, 1, d)
             return model.read_out(stream[0, -1])
 
         written = {

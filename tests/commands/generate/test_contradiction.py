@@ -213,8 +213,8 @@ def test_words_of_content_that_documents_have_and_raise_make_a_statement_support
         ("It is red.", Groundedness(0.8, None), {}, "untested"),
         ("It is red.", Groundedness(None, None), {}, "known"),
         ("!", Groundedness(None, None), {}, "untested"),
-        ("No.", Groundedness(0.8, 0.1), {"negated": True}, "untested"),
-        ("No.", Groundedness(0.1, 0.1), {"negated": True}, "not supported"),
+        ("No.", Groundedness(0.8, 0.1), {"undecided": True}, "untested"),
+        ("No.", Groundedness(0.1, 0.1), {"undecided": True}, "not supported"),
         ("It is red.", Groundedness(0.8, 0.1), {"words": (True, False, False)}, "not supported"),
         ("It is red.", Groundedness(0.8, 0.1), {"words": (True, False)}, "supported"),
         (
