@@ -145,7 +145,7 @@ def _grounded(
     raised = raised_words(words, given, prompt.question, texts)
     ahead = partial(contradictions, runs, words, given, rivals, answer, texts, raised)
     found = [replace(each, document=_saying(each, runs, parts)) for each in ahead()]
-    torn = [each.place for each in ahead(apart=0)]
+    torn = [each.place for each in ahead(torn=True)]
     torn += [w.first for w in words if w.negates and not given.raised(w.first, w.after, 0)]
     said = tuple(
         replace(

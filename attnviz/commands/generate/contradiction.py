@@ -128,7 +128,8 @@ def contradictions(
     answer: Answer,
     documents: Sequence[str],
     raised: Sequence[RaisedWord],
-    apart: float = APART,
+    *,
+    torn: bool = False,
 ) -> Iterator[Contradiction]:
     """The first word of each statement that the documents contradict.
 
@@ -140,20 +141,22 @@ def contradictions(
         answer: with its statements.
         documents: their texts.
         raised: whether they raise the words of content.
-        apart: how many nats a rival is ahead at least.
+        torn: also where a rival is less ahead, but only of words that documents could give.
     """
     if not len(given.unrelated):
         return
     parted = {i for i in _parted(given, rivals) if runs.new[i] != runs.rivals[i]}
     told = {each.casefold() for text in documents for each in WORD.findall(text)}
-    lead = rivals.whole - given.whole
-    likely = {i for i in parted if rivals.whole[i] >= LIKELY and lead[i] >= apart}
+    lead, least = rivals.whole - given.whole, 0 if torn else APART
+    likely = {i for i in parted if rivals.whole[i] >= LIKELY and lead[i] >= least}
+    tried = {each.place for each in raised} if torn else {each.first for each in words}
     for part in answer.parts("sentence"):
         own = [each for each in words if part.first <= each.first < part.after]
         negation = next((i for i, each in enumerate(own[:-1]) if each.negates), None)
         instead = (
             said
             for word in own[:negation]  # rivals behind a negation are not the documents'
+            if word.first in tried
             for place in range(word.first, word.after)
             if place in likely and (said := _instead(runs, word, place, answer, told))
         )

@@ -10,6 +10,7 @@ import torch
 import transformers
 
 import attnviz
+from attnviz.commands.generate import contradiction
 from attnviz.commands.generate.contradiction import (
     SaidWord,
     _parted,
@@ -181,6 +182,34 @@ def test_a_negation_is_contradicted_unless_it_is_of_something_else(
     known = [RaisedWord(w.first, each) for w, each in zip(content, raised, strict=False)]
     told = [*contradictions(runs, words, own, others, answer, [*DOCS.values()], known)]
     assert [(n.given, n.instead) for n in told] == [("not stabbed", "stabbed")] * contradicted
+
+
+@pytest.mark.parametrize(
+    ("whole", "known", "torn"),
+    [(-1.7, [0], True), (-1.7, [], False), (-0.2, [0], False)],  # ahead, in the question, behind
+)
+def test_a_rival_that_is_less_ahead_leaves_a_word_of_the_documents_open(
+    whole: float, known: list[int], torn: bool
+) -> None:
+    asked = attnviz.generate(ASKS, docs=DOCS, target=" Peter .")
+    model, answer = asked._asked.model, asked._answer
+    new = [token.id for token in asked.tokens]
+    rivals = [*model.tokenizer.ids(" Victor"), new[1]]
+    calm = np.full((19, 2), -5.0)
+    own = Grounds(np.array([whole, -5]), np.array([-2.0, -5]), calm)
+    others = Grounds(np.array([-0.4, -5]), np.full(2, -5.0), calm)
+    runs = AnswerRuns(model, model, asked._asked._ids, new, rivals)
+    about = (runs, words_of(answer), own, others, answer, [*DOCS.values()])
+    words = [RaisedWord(place, False) for place in known]
+    assert not [*contradictions(*about, words)]
+    assert [c.instead for c in contradictions(*about, words, torn=True)] == ["Victor"] * torn
+
+
+def test_a_statement_with_such_a_word_is_not_supported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contradiction, "APART", np.inf)
+    said = checked(" Peter .", {"note": "the maid was stabbed by Peter .", **DOCS})
+    assert said.undecided
+    assert not said.contradiction
 
 
 def test_numbers_and_dates_are_whole_words() -> None:
