@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from attnviz.inputs.beside import (
     local_picture,
     named_text,
 )
+from attnviz.inputs.calls import is_call, with_objects, with_role
 from attnviz.inputs.prompts import Document, Prompt, told_apart
 from attnviz.inputs.text import STDIN, Stdin, check_encodable, read_file
 from attnviz.records.places import RawImage
@@ -39,8 +39,6 @@ OF_QUESTION = ("question", "system", "documents", *IMAGES, *OF_LINE)
 """The keys of a chat, and of a question, that are read."""
 OWN = (*LISTS, "conversations", "chat_template", "return_assistant_tokens_mask")
 """Names that no variable of a template can have, as `apply_chat_template` takes them itself."""
-ROLES = {"human": "user", "ai": "assistant"}
-"""The roles of messages by their `type`, which those of RAGAS and LangChain have."""
 THINKING = ("reasoning_content", "reasoning", "thinking")
 """The fields in which templates expect an assistant's thinking."""
 _THOUGHT = re.compile(r"\s*(?:<think>(.*?)</think>|\[THINK\](.*?)\[/THINK\])", re.DOTALL)
@@ -82,7 +80,7 @@ def chat_of(content: object, origin: str, folder: Path = Path()) -> Chat:
     for key, entries in kept.items():
         if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
             raise InputError(f"{key} in {origin} is not a list of objects", CHAT_HINT)
-    kept["messages"] = [*map(_with_role, kept["messages"])]
+    kept["messages"] = [*map(with_role, kept["messages"])]
     for number, message in enumerate(kept["messages"], start=1):
         _check(message, f"message {number} in {origin}")
     kept["messages"], images = _without_files(kept["messages"], folder)
@@ -97,51 +95,10 @@ def chat_of(content: object, origin: str, folder: Path = Path()) -> Chat:
     own = _of_line(chat, origin, OF_CHAT)
     own["unread"] += blank
     given = Chat(kept, _named_parts(kept), name, variables, **own, images=images)
-    opened = {**kept, "messages": [*map(_opened, kept["messages"])]}
+    opened = {**kept, "messages": [*map(with_objects, kept["messages"])]}
     if opened == kept:
         return given
     return replace(given, content=opened, parts=_named_parts(opened), as_given=given)
-
-
-def _with_role(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The message with a role; LangChain may keep its fields under `data` or `kwargs`."""
-    inner, kind = message.get("data", message.get("kwargs")), message.get("type")
-    if isinstance(inner, dict) and message.keys().isdisjoint(("role", "content")):
-        message = {key: value for key, value in inner.items() if value or key == "content"}
-        kind = inner.get("type") or (None if kind == "constructor" else kind)
-    if isinstance(call := message.get("function_call"), dict) and "tool_calls" not in message:
-        message = {**message, "tool_calls": [{"type": "function", "function": call}]}
-    return {"role": ROLES.get(kind, kind), **message} if isinstance(kind, str) else message
-
-
-def _opened(message: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The message with the arguments of its calls as objects, which most templates expect."""
-
-    def opened(call: Any) -> Any:
-        if "args" in call:  # of LangChain and RAGAS
-            own = {"name": call.get("name"), "arguments": call["args"]}
-            kept = {key: call[key] for key in ("id",) if call.get(key)}
-            call = {**kept, "type": "function", "function": own}
-        own = call.get("function", call)
-        given = own.get("arguments")
-        with suppress(ValueError, RecursionError):
-            given = json.loads(given) if isinstance(given, str) else given
-        if not isinstance(given, dict):
-            return call
-        own = {**own, "arguments": given}
-        return {**call, "function": own} if "function" in call else own
-
-    calls = message.get("tool_calls")
-    return {**message, "tool_calls": [*map(opened, calls)]} if calls else message
-
-
-def arguments_of(chat: Chat) -> Iterator[Mapping[str, Any]]:
-    """The arguments of a chat's calls that are objects, without empty ones."""
-    for message in chat.content["messages"]:
-        for call in message.get("tool_calls") or ():
-            given = call.get("function", call).get("arguments")
-            if given and isinstance(given, dict):
-                yield given
 
 
 def _named_parts(chat: Mapping[str, Any]) -> tuple[ChatPart, ...]:
@@ -173,7 +130,7 @@ def _check(message: Mapping[str, Any], where: str) -> None:
     if not isinstance(message.get("role"), str) or (content is None and not others):
         raise InputError(f"{where} has no role or no text", CHAT_HINT)
     calls = message.get("tool_calls") or []
-    if not isinstance(calls, list) or not all(map(_is_call, calls)):
+    if not isinstance(calls, list) or not all(map(is_call, calls)):
         wrong = f"{where} has a call of a tool without a name"
         raise InputError(wrong, 'give {"function": {"name": "…", "arguments": {…}}}')
     parts = [part for part in _listed(content) if not _is_image(part)]
@@ -182,11 +139,6 @@ def _check(message: Mapping[str, Any], where: str) -> None:
     texts = (part.get("text") if isinstance(part, dict) else part for part in parts)
     if not all(isinstance(text, str) for text in texts):
         raise InputError(f"{where} has a part that is neither text nor image", PART_HINT)
-
-
-def _is_call(call: object) -> bool:
-    own = call.get("function", call) if isinstance(call, dict) else None
-    return isinstance(own, dict) and is_told(own.get("name"))
 
 
 def _listed(content: object) -> Sequence[Any]:

@@ -18,9 +18,9 @@ from attnviz.errors import (
     option,
     series,
 )
+from attnviz.inputs.calls import arguments_of
 from attnviz.inputs.chats import (
     Question,
-    arguments_of,
     chat_of_question,
     read_chat,
     with_images,
@@ -87,13 +87,7 @@ def prompt_for(
         if by or wanted:
             hint = f"leave {option('by')} and {option('segments')} out"
             raise IdleOption("documents and question are segments already", hint)
-        if images and not asked.documents:
-            read = _beside_images(model, asked.text, images, None, (), raw=raw)
-        else:
-            whole = with_documents(asked.text, asked.documents)
-            read = _through_template(model, whole, images, raw=raw, system=asked.system)
-        ignored = ("system",) if asked.system and not read.instructing else ()
-        return replace(read, id=asked.id, unread=(*asked.unread, *ignored))
+        return _question_prompt(model, asked, images, raw=raw)
     if documents:
         return _through_template(model, with_documents(asked, documents), images, raw=raw)
     if images:
@@ -102,6 +96,16 @@ def prompt_for(
         wrong = f"{option('raw')} is for documents, but a text is already read as it is"
         raise IdleOption(wrong, "leave it out")
     return cut_prompt(asked, by, wanted)
+
+
+def _question_prompt(model: "LoadedModel", asked: Question, images: int, *, raw: bool) -> Prompt:
+    if images and not asked.documents:
+        read = _beside_images(model, asked.text, images, None, (), raw=raw)
+    else:
+        whole = with_documents(asked.text, asked.documents)
+        read = _through_template(model, whole, images, raw=raw, system=asked.system)
+    ignored = ("system",) if asked.system and not read.instructing else ()
+    return replace(read, id=asked.id, unread=(*asked.unread, *ignored))
 
 
 def check_answers_images(model: "LoadedModel") -> None:
