@@ -10,6 +10,7 @@ unrelated text. Ours adds the tokens, the attention, the search for a smallest s
 import json
 import pickle
 import random
+import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -43,6 +44,15 @@ def questions(number: int) -> str:
     return "".join(json.dumps(entry) + "\n" for entry in entries)
 
 
+def with_beginning(folder: Path) -> None:
+    """The small Llama with a beginning token, after which it can write unrelated text."""
+    shutil.copytree(folder / "llama", folder / "night", dirs_exist_ok=True)
+    for name, token in (("config.json", 0), ("tokenizer_config.json", "<unk>")):
+        path = folder / "night" / name
+        key = "bos_token_id" if token == 0 else "bos_token"
+        path.write_text(json.dumps({**json.loads(path.read_text()), key: token}))
+
+
 def record(folder: Path) -> None:
     """Write the prompts and answers of a check of all questions."""
     from attnviz.cli import run as attnviz
@@ -69,7 +79,7 @@ def replay(folder: Path) -> None:
     from transformers import AutoModelForCausalLM
 
     passes = pickle.loads((folder / "passes").read_bytes())
-    model = AutoModelForCausalLM.from_pretrained(folder / "llama").eval()
+    model = AutoModelForCausalLM.from_pretrained(folder / "night").eval()
     with torch.inference_mode():
         for prompt, answer in passes:
             ids = torch.tensor([[*prompt, *answer[:-1]]])
@@ -81,13 +91,14 @@ def command(folder: Path, lines: str = "questions.jsonl") -> list[str]:
     """The run, into a file that is not there."""
     out = folder / "results.jsonl"
     out.unlink(missing_ok=True)
-    asked = ["generate", "--lines", "--file", str(folder / lines), "--model", str(folder / "llama")]
+    asked = ["generate", "--lines", "--file", str(folder / lines), "--model", str(folder / "night")]
     return [PYTHON, "-m", "attnviz", *asked, "--check", "-o", str(out), "--resume", "-q"]
 
 
 def main(folder: Path, runs: int = 3, number: int = QUESTIONS) -> None:
     """Measure both in turn, and the memory of a tenth of the questions."""
     make(folder)
+    with_beginning(folder)
     lines = questions(number)
     (folder / "questions.jsonl").write_text(lines)
     (folder / "few.jsonl").write_text("".join(lines.splitlines(True)[: number // 10]))
