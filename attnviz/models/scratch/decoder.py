@@ -61,7 +61,9 @@ class CausalBlock(nn.Module, ABC):
         """What stands between the stream and its attention."""
 
     @abstractmethod
-    def projected(self, normed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def projected(
+        self, normed: Tensor, positions: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries (B, h, n, d_k), keys and values (B, g, n, d_k) of `normed` (B, n, d)."""
 
     def held(self, normed: Tensor) -> Project:
@@ -243,22 +245,36 @@ class ReadPrefix:
         number = min(sum(1 for _ in alike), len(ids) - 1)
         return number if FEWEST * number >= len(ids) else 0
 
-    def hidden(self, ids: Tensor, shared: int) -> Tensor:
-        """The stream (B, n - shared, d) of texts (B, n) behind the tokens that they share."""
-        n, model = ids.size(1), self.model
+    def ends(self, ids: Tensor, shared: int, number: int) -> Tensor:
+        """The stream (B, number, d) of texts (B, n) at their last tokens, behind the shared ones.
+
+        In the last layer the others need only keys and values.
+        """
+        n, model, last = ids.size(1), self.model, len(self.model.h) - 1
         rows = rows_at_a_time(n, model.config.n_head * len(ids))
-        if not shared:
-            return model.hidden(ids, rows=rows)
-        at = torch.arange(shared, n, device=ids.device)
-        with attached(model, {point: self._before(point, shared) for point in self.read}):
-            return model.hidden(ids[:, shared:], positions=at, rows=rows)
+        at = torch.arange(shared, n, device=ids.device) if shared else None
+        read = {point: each[:, :, :shared] for point, each in self.read.items() if shared}
+        with attached(model, {point: _behind(each) for point, each in read.items()}):
+            x = model.embed(ids[:, shared:], at)
+            x = model.through(x, range(last), rows=rows, positions=at)
+        block, hooks = model.block(last), dict[str, Hook]()
+        _, *others = block.projected(block.norm(x), at)
+        for name, own in zip("kv", others, strict=True):
+            point = f"h.{last}.attn.{name}"
+            first = read[point].expand(len(own), -1, -1, -1) if read else own[:, :, :0]
+            hooks[point] = _behind(torch.cat([first, own[:, :, : own.size(2) - number]], dim=2))
+        at = torch.arange(n - number, n, device=ids.device)
+        with attached(model, hooks):
+            return model.through(x[:, -number:], range(last, last + 1), rows=rows, positions=at)
 
-    def _before(self, point: str, shared: int) -> Hook:
-        def grow(new: Tensor) -> Tensor:  # (B, g, n - shared, d_k)
-            first = self.read[point][:, :, :shared].expand(len(new), -1, -1, -1)
-            return torch.cat([first, new], dim=2)
 
-        return grow
+def _behind(first: Tensor) -> Hook:
+    """Puts earlier keys, or values (B or 1, g, shared, d_k), in front of new ones."""
+
+    def grow(new: Tensor) -> Tensor:
+        return torch.cat([first.expand(len(new), -1, -1, -1), new], dim=2)
+
+    return grow
 
 
 @torch.inference_mode()

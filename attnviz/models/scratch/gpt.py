@@ -55,7 +55,9 @@ class Block(CausalBlock):
     def norm(self) -> nn.Module:
         return self.ln_1
 
-    def projected(self, normed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    def projected(
+        self, normed: Tensor, positions: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         attn = self.attn
         q, k, v = (split_heads(w(normed), attn.n_head) for w in (attn.w_q, attn.w_k, attn.w_v))
         return q, k, v

@@ -332,8 +332,10 @@ class LlamaBlock(CausalBlock):
     def norm(self) -> nn.Module:
         return self.ln_1
 
-    def projected(self, normed: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return self.attn.projected(normed)
+    def projected(
+        self, normed: Tensor, positions: Tensor | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        return self.attn.projected(normed, positions)
 
     def held(self, normed: Tensor) -> Project:
         attn, kind = self.attn, self.config.qk_norm

@@ -247,7 +247,7 @@ class NativeModel(LoadedModel):
         streams = dict[int, Tensor]()
         for n in set(shared):
             own = [i for i, each in enumerate(shared) if each == n]
-            streams |= zip(own, prefix.hidden(texts[own], n)[:, -len(answer) :], strict=True)
+            streams |= zip(own, prefix.ends(texts[own], n, len(answer)), strict=True)
         return prefix.model.read_out(torch.stack([streams[i] for i in range(len(texts))]))
 
     def freeze(self, ids: Sequence[int]) -> FrozenRun:
