@@ -207,6 +207,8 @@ def _instead(
 
 def _written(runs: AnswerRuns, place: int) -> str:
     """The rival at a place, and what the model writes behind it, with the documents."""
+    if place in runs.told:
+        return runs.told[place]
     written = list[int]()
 
     def go_on(id_: int) -> bool:
@@ -218,8 +220,8 @@ def _written(runs: AnswerRuns, place: int) -> str:
     if room > 0:
         sampling = Sampling(min(WRITTEN, room))
         runs.model.generate(before, sampling, NOTHING, lambda _: None, go_on)
-    told: str = runs.model.tokenizer.decoded([runs.rivals[place], *written])
-    return told
+    runs.told[place] = runs.model.tokenizer.decoded([runs.rivals[place], *written])
+    return runs.told[place]
 
 
 def _replaces(word: SaidWord, told: str) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class AnswerRuns:
     """Runs of an answer (`new`) after variants of its prompt (`ids`); each variant is run once.
 
-    `reader`: the model, which has read the prompt.
+    `reader`: the model, which has read the prompt. `told`: what rivals go on with, by their place.
     """
 
     model: "LoadedModel"
@@ -32,6 +32,7 @@ class AnswerRuns:
     new: Sequence[int]
     rivals: Sequence[int]
     made: dict[tuple[int, ...], Doubles] = field(default_factory=dict)
+    told: dict[int, str] = field(default_factory=dict)
 
     def after(self, prompts: Sequence[Sequence[int]]) -> Doubles:
         """The log-probability of each token of the answer after each of these prompts (…, m)."""
