@@ -220,14 +220,11 @@ def in_our_words(content: Any, origin: str) -> Any:
 
 def _of_chain(entry: dict[str, Any]) -> dict[str, Any]:
     """The question and the documents of a chain's result, where it has both of them."""
-    found = {
-        ours: next((key for key in (ours, *theirs) if entry.get(key)), "")
-        for ours, theirs in CHAINS.items()
-    }
-    asks, told = (entry.get(key) for key in found.values())
+    keys = [next((k for k in (a, *b) if entry.get(k)), "") for a, b in CHAINS.items()]
+    asks, told = map(entry.get, keys)
     if not is_told(asks) or not isinstance(told, str | list):
         return entry
-    others = {key: value for key, value in entry.items() if key not in found.values()}
+    others = {key: value for key, value in entry.items() if key not in keys}
     return {**others, "question": asks, "documents": [told] if isinstance(told, str) else told}
 
 

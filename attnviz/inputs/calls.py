@@ -18,7 +18,7 @@ def with_role(message: Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(inner, dict) and message.keys().isdisjoint(("role", "content")):
         message = {key: value for key, value in inner.items() if value or key == "content"}
         kind = inner.get("type") or (None if kind == "constructor" else kind)
-    if isinstance(call := message.get("function_call"), dict) and "tool_calls" not in message:
+    if isinstance(call := message.get("function_call"), dict) and not message.get("tool_calls"):
         message = {**message, "tool_calls": [{"type": "function", "function": call}]}
     return {"role": ROLES.get(kind, kind), **message} if isinstance(kind, str) else message
 

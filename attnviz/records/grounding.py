@@ -126,8 +126,8 @@ class Statement:
     """A sentence of an answer: its tokens from `first` up to, but without, `after`.
 
     `contradiction`: what the documents say instead of some of it. `words`: whether documents raise
-    its words. `undecided`: it has a negation that no single word
-    takes back, or the documents make another word likelier.
+    its words. `undecided`: it has a negation that no single word takes back, or the
+    documents make another word likelier.
     """
 
     text: str

@@ -108,7 +108,7 @@ def test_an_older_call_of_a_function_is_a_call(folder: Path) -> None:
         HERMES.replace(" {{ (m.tool_calls | first).id }}", "")
     )
     call = {"name": "weather", "arguments": json.dumps(CALLED)}
-    said = {"role": "assistant", "content": "", "function_call": call}
+    said = {"role": "assistant", "content": "", "function_call": call, "tool_calls": None}
     found = of_segments(attnviz.generate([ASKS, said, TOLD], str(folder), target=" cold"))
     assert json.loads(found["call weather"])["arguments"] == CALLED
 
