@@ -226,7 +226,7 @@ def _on_question(asked: Deletion, least: float) -> str:
     """`asks for the answer: without it -17.16 nats`; whether the answer needs its question."""
     change = f"{asked.change:+z.2f} nats"
     if abs(asked.change) <= least:
-        return f"asks for the answer, which does not need it ({change} without it)"
+        return f"asks for the answer: without it {change}, no more than unrelated text changes"
     likelier = ", which makes the answer likelier" if asked.change > 0 else ""
     return f"asks for the answer: without it {change}{likelier}"
 

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import attnviz
-from attnviz.commands.generate.checked import about_check, draw_curves
+from attnviz.commands.generate.checked import _on_question, about_check, draw_curves
 from attnviz.draw.picture.paint import PictureOptions
 from attnviz.errors import ExitStatus, InputError, UsageError
 from attnviz.models.loaded import LoadedModel
 from attnviz.models.scratch.native import save_checkpoint
 from attnviz.records.capture import FloatArray
-from attnviz.records.grounding import Check, Grounds, SmallestSet
+from attnviz.records.grounding import Check, Deletion, Grounds, SmallestSet
 from tests.conftest import Run, bytes_tokenizer, tiny_model
 from tests.reading import on_one_line, rows_in
 
@@ -302,3 +302,16 @@ def test_the_members_of_a_large_set_are_counted() -> None:
     assert "lost only without all 10 documents (" in said(*names)
     # others may speak against the answer, so that without them all less is lost
     assert "lost without a (-2.00, and without all 10 documents +0.00 nats)" in said("a")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (-5.09, "without it -5.09 nats, no more than unrelated text changes"),
+        (-5.2, "without it -5.20 nats"),
+        (5.2, "without it +5.20 nats, which makes the answer likelier"),
+    ],
+)
+def test_a_question_is_needed_beyond_what_unrelated_text_changes(change: float, told: str) -> None:
+    deleted = Deletion("question", 0.0, (change,))
+    assert _on_question(deleted, 5.11) == f"asks for the answer: {told}"
