@@ -30,7 +30,7 @@ FOLDER = "commands/explain/page"
 STYLES = (f"{COMMON}.css", f"{FOLDER}/lesson.css")
 WORKER = tuple(f"{FOLDER}/{name}.js" for name in ("tokenizer", "model", "worker"))
 _PARTS = (
-    "engine state prose strips text pattern heads next steps score readings sums lesson".split()
+    "engine local state prose strips text pattern heads next steps score readings sums lesson".split()
 )
 SCRIPTS = (f"{COMMON}.js", *MAP, *(f"{FOLDER}/{name}.js" for name in _PARTS))
 LARGEST = 16_000_000
@@ -129,6 +129,7 @@ def _data(
             "model": readable(trace.model.name),
             "layers": len(heads),
             "heads": max(heads),
+            "headsPerLayer": heads,
             "d_model": trace.x.shape[1],
             "d_k": trace.q.shape[1],
             "context": model.tokenizer.context,

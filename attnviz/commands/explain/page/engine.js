@@ -1,54 +1,28 @@
 "use strict";
-// What the page is made of: the run of a text, which a worker computes. docs/architecture.md says what a run is.
+// What the page is made of: the runs of texts, whoever computes them. docs/architecture.md says what a run is.
 
 const LIKELY = 100; // next tokens that a run can name
 
-async function openEngine(data) {
-  const source = document.getElementById("worker").textContent;
-  const worker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
-  const { written } = await asked(worker, { packed: document.getElementById("packed").textContent });
-  return new Engine(data, worker, written);
-}
-
-// one message to the worker, and its answer
-function asked(worker, message) {
-  return new Promise((done, failed) => {
-    worker.onmessage = ({ data: { answer, wrong } }) => wrong === undefined ? done(answer) : failed(new Error(wrong));
-    worker.onerror = ({ message }) => failed(new Error(`This page failed: ${message}.`));
-    worker.postMessage(message);
-  });
-}
-
 class Engine {
-  #worker; #written; #busy = Promise.resolve(); #latest = 0;
-
-  constructor({ typed, texts, about }, worker, written) {
+  constructor({ typed, texts, about }) {
     Object.assign(this, { typed, texts, about });
-    this.#worker = worker;
-    this.#written = written;
   }
 
-  // the run of a text, without some heads; null where another one was asked for meanwhile
-  async run(text, { removed = [] } = {}) {
-    if (removed.length && !this.typed) throw new Error("Heads can be removed only where the page runs the model itself.");
-    const number = ++this.#latest, before = this.#busy;
-    const target = this.texts.find((each) => each.text === text)?.target || undefined;
-    const answer = before.then(() => number === this.#latest ? asked(this.#worker, { request: { text, removed, target } }) : null);
-    this.#busy = answer.catch(() => null);
-    const run = await answer;
-    return run && number === this.#latest ? this.#finished(run, removed) : null;
+  // whether a run has the weights of a head; null, or a promise that ends when they are there
+  need() {
+    return null;
   }
 
-  #finished({ logits, ...run }, removed) {
-    return { ...run, removed, next: logits && new Next(logits, this.#written) };
+  // a head's weights with fewer cells, for a picture of a few pixels; null: as they are
+  miniature() {
+    return null;
   }
 
   // each key's weight times its value and W_O (n_k, d): what the head adds from there
   contributions(run, layer, head, query) {
-    const { pattern, written } = run.layers[layer], n_k = run.keys.length, d = this.about.d_model;
-    const gone = run.removed.some(([l, h]) => l === layer && h === head);
-    const at = (head * run.queries.length + query) * n_k;
-    return written.slice(head * n_k * d, (head + 1) * n_k * d).map((value, i) => gone ? 0 : pattern[at + Math.floor(i / d)] * value);
+    const { pattern, written } = run.layers[layer], d = this.about.d_model;
+    const gone = run.removed.some(([l, h]) => l === layer && h === head), weights = rowOf(pattern, head, query, run.queries.length);
+    return ofHead(written, head).map((value, i) => gone ? 0 : weights[Math.floor(i / d)] * value);
   }
 
   // what the head adds at the query (d), the sum of the contributions
@@ -65,18 +39,18 @@ class Engine {
 
   // the text with a token's own text behind it; the same text behind a special token
   append(run, id) {
-    const { text } = this.#written[id];
+    const text = run.next.written[id]?.text ?? "";
     return run.text ? run.text + text : text.trimStart();
   }
 }
 
-// What may follow, by the logits (V) after the last query.
+// What may follow, by the logits (V) after the last query; `written`: the label and the text of tokens by id.
 class Next {
-  #logits; #written; #order;
+  #logits; #order;
 
   constructor(logits, written) {
     this.#logits = logits;
-    this.#written = written;
+    this.written = written;
     this.probabilities = softmax(logits);
   }
 
@@ -90,7 +64,7 @@ class Next {
   top(temperature = 1, count = 10) {
     this.#order ??= this.#likeliest();
     const probabilities = temperature === 1 ? this.probabilities : softmax(this.#logits, temperature);
-    return this.#order.slice(0, count).map((id) => ({ id, ...this.#written[id], probability: probabilities[id] }));
+    return this.#order.slice(0, count).map((id) => ({ id, ...this.written[id], probability: probabilities[id] }));
   }
 }
 

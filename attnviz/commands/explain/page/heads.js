@@ -6,7 +6,7 @@ function makeHeads() {
   const { layers, heads } = engine.about, names = (said, role) => made("span", { role }, said);
   byId("grid").replaceChildren(
     made("div", { role: "row" }, names("", "columnheader"), ...Array.from({ length: heads }, (_, head) => names(`H${head}`, "columnheader"))),
-    ...Array.from({ length: layers }, (_, layer) => made("div", { role: "row" }, names(`L${layer}`, "rowheader"), ...Array.from({ length: heads }, (_, head) => headOf(layer, head)))));
+    ...Array.from({ length: layers }, (_, layer) => made("div", { role: "row" }, names(`L${layer}`, "rowheader"), ...Array.from({ length: headsOf(layer) }, (_, head) => makeHead(layer, head)))));
   byId("grid").style.setProperty("--heads", heads);
   byId("removing").hidden = byId("switching").hidden = !engine.typed;
   byId("known").replaceChildren(...data.named.map(({ layer, head, title }) =>
@@ -14,7 +14,9 @@ function makeHeads() {
   byId("known-for").hidden = !data.named.length;
 }
 
-function headOf(layer, head) {
+const headsOf = (layer) => engine.about.headsPerLayer[layer];
+
+function makeHead(layer, head) {
   const name = nameOf([layer, head]), known = knownFor(layer, head), title = known ? `${name} · known for: ${known}` : name;
   const choose = made("button", { type: "button", title, "aria-label": title, "data-layer": layer, "data-head": head }, made("canvas"));
   const cell = made("div", { role: "gridcell" }, choose);
@@ -23,13 +25,21 @@ function headOf(layer, head) {
 }
 
 function drawHeads() {
-  for (const [layer] of run.layers.entries()) for (let head = 0; head < engine.about.heads; head++) {
-    const { rows, columns, values } = patternOf(layer, head), picture = pictureOf(rows, columns, (row, column) => values[row * columns + column]);
-    const canvas = headCell(layer, head).firstChild;
+  for (const [layer] of run.layers.entries()) for (let head = 0; head < headsOf(layer); head++) {
+    const { rows, columns, values } = engine.miniature(run, layer, head) ?? patternOf(layer, head), picture = pictureOf(rows, columns, (row, column) => values[row * columns + column]);
+    const canvas = headCell(layer, head).firstChild, pen = canvas.getContext("2d");
     [canvas.width, canvas.height] = [picture.width, picture.height];
-    canvas.getContext("2d").drawImage(picture, 0, 0);
+    pen.drawImage(picture, 0, 0);
+    greyRests(pen, run.layers[layer].rests?.[head], columns / run.keys.length);
   }
   markHeads();
+}
+
+// the columns of keys on which a head rests, where they are known
+function greyRests(pen, rests, scale) {
+  pen.fillStyle = css("--empty");
+  pen.globalAlpha = 0.8;
+  for (const key of rests ?? []) pen.fillRect(Math.floor(key * scale), 0, 1, pen.canvas.height);
 }
 
 function markHeads() {

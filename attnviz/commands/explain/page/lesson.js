@@ -47,8 +47,10 @@ function drawRun() {
   drawHead();
 }
 
-// what changes with the head
+// what changes with the head, once its weights are there
 function drawHead() {
+  const mine = run, { layer, head } = state, waits = engine.need(run, layer, head);
+  if (waits) return waits.then(() => { if (run === mine && state.layer === layer && state.head === head) drawHead(); });
   aimed = null;
   spot = findSpot();
   markHeads();
@@ -69,7 +71,7 @@ function drawSpot({ keyOnly = false } = {}) {
     drawRow();
     drawSteps();
   }
-  drawProduct();
+  if (isWhole()) drawProduct();
   markKeys();
 }
 
@@ -132,7 +134,7 @@ function listen() {
 
 // a fragment may name what this model has not
 function checkState() {
-  const { layers, heads } = engine.about, exists = ([layer, head]) => layer < layers && head < heads;
+  const exists = ([layer, head]) => head < engine.about.headsPerLayer[layer];
   if (!exists([state.layer, state.head])) [state.layer, state.head] = [opening.layer, opening.head];
   state.removed = engine.typed ? state.removed.filter(exists) : [];
   if (!engine.typed && !engine.texts.some(({ text }) => text === state.text)) state.text = opening.text;

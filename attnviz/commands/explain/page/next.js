@@ -73,9 +73,9 @@ function write(id) {
 
 function drawOne() {
   const probability = probabilityAt(run, state.temperature);
-  let left = Math.random(), id = 0;
-  while (id < run.next.probabilities.length - 1 && (left -= probability(id)) > 0) id++;
-  write(id);
+  const known = Object.keys(run.next.written).map(Number); // a server names only the likeliest
+  let left = Math.random() * known.reduce((sum, id) => sum + probability(id), 0);
+  write(known.find((id) => (left -= probability(id)) <= 0) ?? known.at(-1));
 }
 
 function listenToNext() {

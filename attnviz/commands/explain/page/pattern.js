@@ -10,14 +10,15 @@ const say = (text) => { byId("status").textContent = text; };
 
 // (rows, columns) of a head's weights; NaN is masked
 function patternOf(layer, head) {
-  const [rows, columns] = [run.queries.length, run.keys.length], start = head * rows * columns;
-  const { pattern, scores } = run.layers[layer], values = pattern.slice(start, start + rows * columns);
-  for (let i = 0; i < values.length; i++) if (scores[start + i] === -Infinity) values[i] = NaN;
+  const [rows, columns] = [run.queries.length, run.keys.length], isMasked = maskOf(layer, head);
+  const values = ofHead(run.layers[layer].pattern, head).slice();
+  for (let i = 0; i < values.length; i++) if (isMasked(Math.floor(i / columns), i % columns)) values[i] = NaN;
   return { rows, columns, values, name: nameOf([layer, head]) };
 }
 
 // the texts of the page, each with the head and the query that explain picks for it, and its first line
 const examples = [{ ...opening, headline: data.headline }, ...(data.examples || [])];
+let headlines = examples; // what is claimed of a text, a head and a query
 const namedOf = (layer, head) => data.named.filter((each) => each.layer === layer && each.head === head);
 const knownFor = (layer, head) => namedOf(layer, head).map(({ title }) => title).join("; ");
 
@@ -34,7 +35,7 @@ function isShown({ behaviour }) {
 
 // the claim: explain's own where it made it, else what the row says, and what the head is known for
 function claim() {
-  const said = examples.find((each) => each.text === run.text && each.layer === state.layer && each.head === state.head && each.query === state.query);
+  const said = headlines.find((each) => each.text === run.text && each.layer === state.layer && each.head === state.head && each.query === state.query);
   if (said && !before) return said.headline;
   const found = strongest(state.query).filter(({ value }) => value >= TELLING).slice(0, 3);
   const keys = found.map(({ key, value }) => `${key === state.query && isSelf() ? "itself" : keyLabel(key)} ${share(value)}`).join(", ");

@@ -1,7 +1,8 @@
 // Step 3: q and k of one key, their products number by number, the sum, and the row of all scores.
 
 const dot = (a, b) => a.reduce((sum, value, i) => sum + value * b[i], 0);
-const factor = () => layerNow().scale ?? (layerNow().q.length / (engine.about.heads * run.queries.length)) ** -0.5;
+const widthOfHead = () => ofHead(layerNow().q, state.head).length / run.queries.length;
+const factor = () => layerNow().scale ?? widthOfHead() ** -0.5;
 
 // q·k, times the factor, what is compared in the end (−∞ under the mask), and the weight
 function scored(key) {
@@ -12,7 +13,7 @@ function scored(key) {
 
 // `÷ √32`, or the factor that this model has
 function divided() {
-  const width = layerNow().q.length / (engine.about.heads * run.queries.length);
+  const width = widthOfHead();
   if (Math.abs(factor() - 1) < 1e-6) return "unscaled";
   return Math.abs(factor() * Math.sqrt(width) - 1) < 1e-4 ? `÷ √${width}` : `× ${factor().toPrecision(3)}`;
 }

@@ -26,15 +26,27 @@ const labelsOf = (side) => run[side].map((token) => token.label);
 const queryLabel = () => run.queries[spot.query].label;
 const keyLabel = (key) => run.keys[key].label;
 
-// a row of (heads, rows, width), without a copy
-function rowOf(array, head, row, rows) {
-  const width = array.length / (engine.about.heads * rows);
-  return array.subarray((head * rows + row) * width, (head * rows + row + 1) * width);
+// the numbers of one head, without a copy: of those of all heads, or of a list that may lack some
+function ofHead(array, head) {
+  if (Array.isArray(array)) return array[head];
+  const length = array.length / engine.about.heads;
+  return array.subarray(head * length, (head + 1) * length);
 }
+const rowOf = (array, head, row, rows) => vectorOf(ofHead(array, head), row, rows);
 const vectorOf = (array, row, rows) => array.subarray(row * array.length / rows, (row + 1) * array.length / rows);
 const weightsOf = (layer, head, query) => rowOf(run.layers[layer].pattern, head, query, run.queries.length);
 const scoresOf = (query) => rowOf(layerNow().scores, state.head, query, run.queries.length);
-const isMasked = (query, key) => scoresOf(query)[key] === -Infinity;
+const isMasked = (query, key) => maskOf(state.layer, state.head)(query, key);
+
+// whether every number of the chosen head is there, and not only its weights
+const isWhole = () => ofHead(layerNow().scores, state.head) !== undefined;
+
+// which links a head may not have; while its scores are not there, by the order of the text
+function maskOf(layer, head) {
+  const scores = ofHead(run.layers[layer].scores, head), columns = run.keys.length;
+  if (scores) return (query, key) => scores[query * columns + key] === -Infinity;
+  return (query, key) => engine.about.causal && isSelf() && key > query;
+}
 
 // the keys that a query may attend to, the strongest first
 function strongest(query) {

@@ -19,6 +19,7 @@ function makeSteps() {
 
 function drawSteps() {
   byId("steps-title").replaceChildren(`How ${headName()}${WHERE[engine.about.kind] ?? ""} computes what `, word(queryLabel()), ` takes from ${FROM[engine.about.kind] ?? "the tokens"}`);
+  if (byId("steps").inert = !isWhole()) return; // those of another text or head stay until all numbers are there
   STEP_MAKERS.forEach((make, i) => {
     const section = byId(`step-${i + 1}`), [title, ...body] = make();
     section.querySelector("h3 span").textContent = title;

@@ -43,7 +43,7 @@ function addedStep() {
 const streamRows = (...rows) => rows.map(([name, vector]) => vectorRow(name, null, vector, largest(...rows.map(([, each]) => each))));
 
 function mergedStep() {
-  const heads = Array.from({ length: engine.about.heads }, (_, head) => engine.added(run, state.layer, head, spot.query));
+  const heads = Array.from({ length: headsOf(state.layer) }, (_, head) => engine.added(run, state.layer, head, spot.query));
   const bias = engine.outputBias(run, state.layer), out = vectorOf(layerNow().attention, spot.query, run.queries.length), most = largest(out, ...heads);
   const rows = heads.map((vector, head) => {
     const row = vectorRow(`ΔE of L${state.layer}H${head}`, null, vector, most), here = head === state.head;

@@ -20,7 +20,7 @@ function listenToInput() {
   byId("examples").addEventListener("click", ({ target }) => {
     const example = examples[target.dataset.example];
     if (!example) return;
-    const { text, layer, head, query } = example;
+    const { text, layer = state.layer, head = state.head, query = state.query } = example;
     Object.assign(state, { text, layer, head, query, key: null, wanted: null, removed: [] });
     byId("text").value = example.text;
     refresh();
