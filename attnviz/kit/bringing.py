@@ -219,6 +219,13 @@ def _head(prepared: Prepared, named: str | None) -> tuple[Choice, Exhibit | None
     if plan.choice and not plan.choice.picked:
         return plan.choice, None
     captured = with_links(prepared, prepared.record(plan.recorded))
+    shown = picked_head(captured, plan)
+    assert shown.choice is not None
+    return shown.choice, shown
+
+
+def picked_head(captured: Capture, plan: HeadPlan) -> Exhibit:
+    """The pattern of the head that a rule picks in a capture `with_links`, and its finding."""
     choice = plan.pick(captured)
     (head,) = choice.heads
-    return choice, with_finding(whole_exhibit(captured.only(choice.heads), choice), head)
+    return with_finding(whole_exhibit(captured.only(choice.heads), choice), head)

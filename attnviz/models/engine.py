@@ -25,7 +25,7 @@ from attnviz.records.interventions import (
     SourceRun,
 )
 from attnviz.records.tokens import GoOn, Sampling
-from attnviz.records.trace import HeadTrace, Kinds, Predicted, Projection
+from attnviz.records.trace import HeadTrace, Kinds, LayerNumbers, Predicted, Projection
 
 ENTRIES = 1 << 20
 """Weights of all heads to compute at a time, in at least LEAST_ROWS rows: 4 MiB, which stay in a
@@ -311,13 +311,8 @@ OF_HEAD = ("q", "k", "v", "z", "scores", "pattern")
 
 
 @torch.inference_mode()
-def layer_numbers(heads: Sequence[RecordedHead]) -> tuple[float, dict[str, FloatArray]]:
-    """A whole layer, by the records of its heads: the scale of its scores, and all its arrays.
-
-    q, z (h, n_q, d_k), k, v (h, n_k, d_k), scores and pattern (h, n_q, n_k), written (h, n_k, d):
-    v·W_O of each key; x, normed, attention, mlp, after (n_q, d), bias (d); of layer 0 embedding and
-    position (n, d); logits (V). Names as in `HeadTrace`, where it has them.
-    """
+def layer_numbers(heads: Sequence[RecordedHead]) -> LayerNumbers:
+    """A whole layer, by the records of its heads."""
     each: list[dict[str, Tensor]] = []
     for r in heads:
         a, w_o = r.arrays, r.w_o[r.head.head]
@@ -331,7 +326,9 @@ def layer_numbers(heads: Sequence[RecordedHead]) -> tuple[float, dict[str, Float
     bias = {} if b_o is None else {"bias": first.kinds.factor * b_o}
     rows = {name: first.rows[of_trace] for name, of_trace in ADDED.items()}
     every = {**shared, **rows, **stacked, **bias}
-    return first.scale, {name: numbers(array) for name, array in every.items()}
+    biased = tuple(name[-1] for name, (_, b) in first.weights.items() if b is not None)
+    arrays = {name: numbers(array) for name, array in every.items()}
+    return LayerNumbers(first.scale, first.kinds, biased, arrays)
 
 
 ADDED = {"attention": "attention_added", "mlp": "mlp_out", "after": "x_after"}

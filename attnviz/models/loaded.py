@@ -26,7 +26,7 @@ from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
 from attnviz.records.places import GivenBeside, HeardSound, RawImage, RawSound, ReadAs, SeenImage
 from attnviz.records.predict import LogitConsumer
 from attnviz.records.tokens import GoOn, Sampling, Slice, Token
-from attnviz.records.trace import HeadTrace
+from attnviz.records.trace import HeadTrace, LayerNumbers
 from attnviz.records.transforms import Transform
 
 if TYPE_CHECKING:
@@ -457,8 +457,8 @@ class LoadedModel(ABC):
 
     def whole_layer(
         self, ids: Sequence[int], layer: int, target: Sequence[int] = ()
-    ) -> tuple[float, Mapping[str, FloatArray]]:
-        """The numbers of every head and query of a layer, as `engine.layer_numbers` has them."""
+    ) -> LayerNumbers:
+        """The numbers of every head and query of a layer."""
         from attnviz.models.engine import layer_numbers
 
         heads = [Head(layer, n) for n in range(self.identity.heads_per_layer[layer])]

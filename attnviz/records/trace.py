@@ -128,6 +128,22 @@ class Kinds:
 
 
 @dataclass(frozen=True, eq=False)
+class LayerNumbers:
+    """Everything that a layer computes, as `HeadTrace` has it for one head.
+
+    `scale`: the factor of its scores. `biases`: those of q, k and v that have one. `arrays`: q, z
+    (h, n_q, d_k), k, v (h, n_k, d_k), scores and pattern (h, n_q, n_k), written (h, n_k, d): v·W_O
+    of each key; x, normed, attention, mlp, after (n_q, d), bias (d); of layer 0 embedding and
+    position (n, d); logits (V).
+    """
+
+    scale: float
+    kinds: Kinds
+    biases: tuple[str, ...]
+    arrays: Mapping[str, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
 class OtherRow:
     """The query's row by another similarity of the same vectors: scores and weights (n)."""
 

@@ -43,8 +43,9 @@ def made_run(
     arrays: dict[str, FloatArray] = {}
     shared: Mapping[str, FloatArray] = {}
     for layer in range(len(heads)):
-        scale, found = model.whole_layer(prepared.ids, layer, target)
-        scales.append(scale)
+        whole = model.whole_layer(prepared.ids, layer, target)
+        found = whole.arrays
+        scales.append(whole.scale)
         own = {f"runs.0.layers.{layer}.{n}": found[n] for n in OF_LAYER if n in found}
         if layer == 0:
             _check_size(sum(array.size for array in own.values()) * len(heads), most)
@@ -56,12 +57,12 @@ def made_run(
     run: dict[str, object] = {
         "text": text,
         "target": empty.target,
-        "queries": _side(empty.query_tokens, empty.target or text),
+        "queries": side_of(empty.query_tokens, empty.target or text),
         "scales": scales,
     }
     if empty.key_tokens is not empty.query_tokens:
-        run["keys"] = _side(empty.key_tokens, empty.target if empty.kind == "decoder" else text)
-    written = _written(model.tokenizer, shared.get("logits"))
+        run["keys"] = side_of(empty.key_tokens, empty.target if empty.kind == "decoder" else text)
+    written = written_of(model.tokenizer, shared.get("logits"))
     return {"made": "runs", "runs": [run], "written": written}, arrays
 
 
@@ -72,7 +73,7 @@ def _check_size(numbers: int, most: int) -> None:
         raise InputError(wrong, "give a shorter text, or use a smaller model")
 
 
-def _side(tokens: Sequence[Token], text: str) -> list[Mapping[str, object]]:
+def side_of(tokens: Sequence[Token], text: str) -> list[Mapping[str, object]]:
     def units(at: int) -> int:
         return len(text[:at].encode("utf-16-le")) // 2
 
@@ -89,7 +90,7 @@ def _side(tokens: Sequence[Token], text: str) -> list[Mapping[str, object]]:
     ]
 
 
-def _written(tokenizer: "TextTokenizer", logits: FloatArray | None) -> Mapping[int, Any]:
+def written_of(tokenizer: "TextTokenizer", logits: FloatArray | None) -> Mapping[int, Any]:
     """The label and the text of the likeliest next tokens, by id."""
     likely = [] if logits is None else np.argsort(-logits, kind="stable")[:LIKELY].tolist()
     return {id_: {"label": tokenizer.label(id_), "text": tokenizer.exact(id_)} for id_ in likely}

@@ -1,0 +1,147 @@
+"""`attnviz serve`: models on this computer in a live page, and every command as JSON."""
+
+import asyncio
+import secrets
+import socket
+from contextlib import suppress
+from threading import Thread
+from typing import Annotated, TypeAlias
+
+from rich.text import Text
+
+from attnviz.errors import UsageError, missing, option
+from attnviz.kit import completion
+from attnviz.kit import options as g
+from attnviz.kit.option import command, panel_option
+from attnviz.kit.session import Session
+from attnviz.kit.values import Loaded, model_of
+from attnviz.models.placement import BUILTIN
+
+HERE = "127.0.0.1"
+LEAST_TOKEN = 8
+
+Models: TypeAlias = Annotated[
+    list[str] | None,
+    g.model_option(
+        "--model",
+        "-m",
+        metavar="NAME",
+        envvar="ATTNVIZ_MODEL",
+        autocompletion=completion.models,
+        help="A model of the page: a bundled one, a hub id or a folder. Repeatable; the first is "
+        "shown.",
+        show_default=BUILTIN,
+    ),
+]
+SERVER = "The server"
+OpenBrowser: TypeAlias = Annotated[
+    bool, panel_option(SERVER, "--open", help="Open the page in the browser.")
+]
+Port: TypeAlias = Annotated[
+    int,
+    panel_option(
+        SERVER, "--port", metavar="N", min=0, max=65535, help="The port. 0: a free one."
+    ),
+]
+Host: TypeAlias = Annotated[
+    str,
+    panel_option(
+        SERVER,
+        "--host",
+        metavar="ADDRESS",
+        help="The address to listen at. Others can reach one that is not of this computer alone, so "
+        "it needs a --token of your own.",
+    ),
+]
+Token: TypeAlias = Annotated[
+    str | None,
+    panel_option(
+        SERVER,
+        "--token",
+        metavar="WORD",
+        help="The word that every request must have. Without it, a new one is made.",
+    ),
+]
+
+EXAMPLES = """
+attnviz serve --open
+attnviz serve -m gpt2 -m distilgpt2 --port 8000
+"""
+SHORT_HELP = "model open port quiet"
+
+
+@command
+def serve(
+    session: Session,
+    *,
+    model: Models = None,
+    revision: g.Revision = None,
+    offline: g.Offline = False,
+    run: g.ModelRun,
+    kind: g.WhichKind = None,
+    open: OpenBrowser = False,  # as it is typed
+    port: Port = 0,
+    host: Host = HERE,
+    token: Token = None,
+) -> None:
+    """Serve models on this computer: a live page in the browser, and every command as JSON.
+
+    The page's address, with its token, is printed on standard output; Ctrl-C ends the server.
+    POST /v1/COMMAND takes the options of Python as JSON; docs/serve.md has examples.
+    """
+    _check_host(host, token)
+    try:
+        from attnviz.commands.serve.app import listen, server_of
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
+            raise
+        raise missing("the server needs starlette and uvicorn", "serve") from None
+    listening = _listening(host, port)
+    loaded = dict[str, Loaded]()
+    for name in model or [BUILTIN]:
+        loaded[name] = model_of(session, g.WhichModel(name, revision, offline), run, kind)
+    root = session.root
+    server = server_of(loaded, root.command.list_commands(root), lambda: root.command.whole(root))
+    own = token or secrets.token_urlsafe(16)
+    address = f"http://{_shown(host)}:{listening.getsockname()[1]}/?token={own}"
+
+    def ready() -> None:
+        session.show([Text(address, no_wrap=True, overflow="ignore")])
+        if open:
+            import webbrowser
+
+            Thread(target=webbrowser.open, args=[address], daemon=True).start()
+
+    app = server.app(own, {host, "localhost", socket.gethostname()})
+    asyncio.run(listen(server, listening, app, ready))
+
+
+def _check_host(host: str, token: str | None) -> None:
+    if token is not None and (len(token) < LEAST_TOKEN or not token.isascii() or not token.isalnum()):
+        wrong = f"{option('token')} is not {LEAST_TOKEN} or more letters and digits"
+        raise UsageError(wrong, "give a longer one, or leave it out")
+    if host not in (HERE, "localhost") and token is None:
+        raise UsageError(
+            f"{option('host', host)} may let others on the network in",
+            f"give a {option('token')} of your own with it, or leave it out",
+        )
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens, before anything is loaded."""
+    with suppress(OSError, UnicodeError):
+        (family, *_, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        found = socket.socket(family)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with suppress(OSError):
+            found.bind(address)
+            return found
+        found.close()
+        raise UsageError(f"port {port} of {host} is taken or not allowed", "give another --port")
+    raise UsageError(f"{option('host', host)} is no address of this computer", "leave it out")
+
+
+def _shown(host: str) -> str:
+    """An address in an URL; of all addresses, that of this computer."""
+    host = {"0.0.0.0": HERE, "::": "::1"}.get(host, host)
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,115 @@
+"""Models that serve many requests: one run at a time each, the newest of a view first.
+
+A run is worked on in a thread, which gives way between two layers: when the same view asked for
+something else, when nobody waits any more, and when the server ends.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from threading import Event, Lock, Thread
+from time import monotonic
+from typing import Generic, TypeVar
+
+from attnviz.commands.serve.runs import Runs
+from attnviz.errors import AttnvizError, as_argument
+from attnviz.kit.values import Loaded
+
+T = TypeVar("T")
+VIEWS = 100
+"""Views whose last requests are remembered."""
+SLOW, STEP = 0.5, 0.2
+"""Seconds before a run tells its progress, and between two such reports."""
+NO_MEMORY = "there is not enough memory for this; use a shorter text or a smaller model."
+
+
+class GaveWay(Exception):
+    """The result of this work is no longer wanted."""
+
+
+@dataclass(eq=False)
+class Served:
+    """A model, its runs, and the last request of each view."""
+
+    model: Loaded
+    runs: Runs
+    one: Lock = field(default_factory=Lock)
+    latest: OrderedDict[str, int] = field(default_factory=OrderedDict)
+
+    def number(self, view: str) -> int:
+        """The number of a new request of a view; the view's earlier ones give way."""
+        number = self.latest[view] = self.latest.pop(view, 0) + 1
+        while len(self.latest) > VIEWS:
+            self.latest.popitem(last=False)
+        return number
+
+
+@dataclass(eq=False)
+class Turn(Generic[T]):
+    """A request's work on a model, and what it has yielded so far.
+
+    Called with the number of finished steps and of all steps, it raises `GaveWay` if the result is
+    no longer wanted, and tells a slow run's progress by `progress`.
+    """
+
+    served: Served
+    view: str
+    ending: Event
+    progress: Callable[[int, int], T] | None = None
+
+    def __post_init__(self) -> None:
+        self._number = self.served.number(self.view) if self.view else 0
+        self._gone, self._told = Event(), monotonic() + SLOW
+        self._loop, self._made = asyncio.get_running_loop(), asyncio.Queue[T | Exception | None]()
+
+    def __call__(self, done: int = 0, of: int = 0) -> None:
+        newest = not self.view or self.served.latest.get(self.view) == self._number
+        if self._gone.is_set() or self.ending.is_set() or not newest:
+            raise GaveWay
+        if self.progress and of and monotonic() > self._told:
+            self._told = monotonic() + STEP
+            self.yielded(self.progress(done, of))
+
+    def yielded(self, made: T | Exception | None) -> None:
+        """Hand something over from the thread to who waits for it."""
+        with suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self._made.put_nowait, made)
+
+    async def parts(self, work: Callable[["Turn[T]"], Iterator[T]]) -> AsyncGenerator[T]:
+        """Work in a thread, and yield what it yields.
+
+        Raises:
+            AttnvizError: the work did.
+        """
+        Thread(target=self._work, args=[work], daemon=True).start()
+        try:
+            while (made := await self._made.get()) is not None:
+                if isinstance(made, Exception):
+                    raise made
+                yield made
+        finally:
+            self._gone.set()
+
+    def _work(self, work: Callable[["Turn[T]"], Iterator[T]]) -> None:
+        try:
+            with self.served.one:
+                self()
+                for part in work(self):
+                    self.yielded(part)
+        except GaveWay:
+            pass
+        except Exception as error:
+            self.yielded(error)
+        finally:
+            self.yielded(None)
+
+
+def sentence_of(error: Exception) -> str:
+    """An error in one sentence, as the terminal would say it."""
+    if isinstance(error, AttnvizError):
+        return error.spelled(as_argument)
+    if isinstance(error, MemoryError):
+        return NO_MEMORY
+    return f"this is a bug ({type(error).__name__}: {error})."
