@@ -4,11 +4,13 @@
 """
 
 import os
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from types import EllipsisType
 from typing import Any
 
 from attnviz.errors import InputError, UsageError, option
@@ -18,6 +20,33 @@ SAMPLE = "sample:"
 _PACKAGE = Path(__file__).parents[1]
 _CHECKOUT = "sample_texts/*.txt", "sample_texts/*.jsonl", "docs/images/shapes-?.png"
 """The samples that the wheel holds in `attnviz/samples/` (see pyproject.toml)."""
+
+
+_BELOW: ContextVar[Path | EllipsisType | None] = ContextVar("below", default=...)
+
+
+@contextmanager
+def within(below: Path | None) -> Iterator[None]:
+    """Read only samples and files below this folder within a `with` block; None: no file at all.
+
+    Relative paths begin at the folder. A text then names no other file, be there one or not.
+    """
+    before = _BELOW.set(None if below is None else below.resolve())
+    try:
+        yield
+    finally:
+        _BELOW.reset(before)
+
+
+def _inside(path: Path, below: Path) -> Path:
+    """The path of a file below the folder, links followed; nothing outside of it is touched."""
+    whole = below / path
+    with suppress(OSError, ValueError, RuntimeError):  # a NUL in it, or a link to itself
+        if ".." not in path.parts and whole.is_relative_to(below):
+            whole = whole.resolve()
+            if whole.is_relative_to(below):
+                return whole
+    raise InputError(f"{str(path)!r} is not in the folder whose files are read", "name one in it")
 
 
 def samples() -> dict[str, Path]:
@@ -41,10 +70,14 @@ def found(path: Path) -> Path:
     A file whose own name begins with `sample:` comes first.
 
     Raises:
-        InputError: there is no such sample.
+        InputError: there is no such sample, or `within` does not allow the file.
     """
-    name = str(path).removeprefix(SAMPLE)
-    if name == str(path) or os.path.exists(path):
+    below, name = _BELOW.get(), str(path).removeprefix(SAMPLE)
+    if below is None:
+        raise InputError("no file is read here", "give its content")
+    if isinstance(below, Path) and name == str(path):
+        return _inside(path, below)
+    if below is ... and (name == str(path) or os.path.exists(path)):
         return path
     known = samples()
     sample = known.get(Path(name).stem)
@@ -96,7 +129,9 @@ def medium_of(text: str) -> Media | None:
     path = place_of(text)
     suffix = os.path.splitext(path)[1].lower()
     named = (medium for medium, each in MEDIA.items() if suffix in each.suffixes)
-    return next((medium for medium in named if os.path.isfile(path)), None)
+    with suppress(InputError):  # a file that is not allowed is none
+        return next((medium for medium in named if os.path.isfile(found(Path(text)))), None)
+    return None
 
 
 def read_given(medium: Media, value: Any, *start: float) -> GivenBeside:

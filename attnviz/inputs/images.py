@@ -2,9 +2,10 @@
 
 import warnings
 from dataclasses import replace
+from io import BytesIO
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -27,12 +28,14 @@ BLACK_AND_WHITE = 257
 def picture_of(image: Any) -> RawImage:
     """Read an image that is given as a file, as an array (height, width, 3), or as one of pillow.
 
-    One that was already read is unchanged.
+    Bytes are the content of a file. An image that was already read is unchanged.
     """
     if isinstance(image, RawImage):
         return image
     if isinstance(image, str | PathLike):
         return read_picture(Path(image))
+    if isinstance(image, bytes):
+        return _read(BytesIO(image), Path("image"))
     if isinstance(image, np.ndarray):
         if image.dtype != np.uint8 or image.ndim != 3 or image.shape[2] != 3 or not image.size:
             raise UsageError(
@@ -56,8 +59,6 @@ def read_picture(path: Path) -> RawImage:
     Raises:
         InputError: there is no such file, or it is not an image that can be read in full.
     """
-    from PIL import Image, UnidentifiedImageError
-
     origin = repr(str(path))
     file = found(path)
     try:
@@ -66,21 +67,36 @@ def read_picture(path: Path) -> RawImage:
             raise InputError(f"the image {origin} {why}", "give the path of an image file")
         if file.stat().st_size > LARGEST_FILE:
             raise InputError(f"the image {origin} is larger than 256 MiB", "save it smaller")
+        with file.open("rb") as stream:
+            return replace(_read(stream, path), name=file.name)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+
+
+def _read(stream: BinaryIO, path: Path) -> RawImage:
+    """Read the content of an image file."""
+    from PIL import Image, UnidentifiedImageError
+
+    try:
         with warnings.catch_warnings():  # its size is checked here
             warnings.simplefilter("ignore")
-            with file.open("rb") as stream, Image.open(stream, formats=FORMATS) as image:
-                return replace(_picture(path, image), name=file.name)
+            with Image.open(stream, formats=FORMATS) as image:
+                return _picture(path, image)
     except UnidentifiedImageError:
-        raise _no_image(origin, file) from None
+        raise _no_image(path, stream) from None
     except Image.DecompressionBombError:  # pillow's own limit is above this one
         raise _too_large(path) from None
     except (OSError, ValueError, SyntaxError, EOFError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(
-            f"the image {origin} cannot be read ({str(error)[:120] or type(error).__name__})",
-            "save it again as PNG or JPEG",
-        ) from None
+        raise _unreadable(path, error) from None
+
+
+def _unreadable(path: Path, error: Exception) -> InputError:
+    return InputError(
+        f"the image {str(path)!r} cannot be read ({str(error)[:120] or type(error).__name__})",
+        "save it again as PNG or JPEG",
+    )
 
 
 def _too_large(path: Path) -> InputError:
@@ -90,10 +106,10 @@ def _too_large(path: Path) -> InputError:
     )
 
 
-def _no_image(origin: str, file: Path) -> InputError:
-    with file.open("rb") as stream:
-        start = stream.read(1024)
-    if b"<svg" in start.lower():
+def _no_image(path: Path, stream: BinaryIO) -> InputError:
+    origin = repr(str(path))
+    stream.seek(0)
+    if b"<svg" in stream.read(1024).lower():
         return InputError(f"{origin} is an SVG drawing, which has no pixels", "save it as PNG")
     return InputError(
         f"{origin} is not an image that attnviz reads", f"give one of {', '.join(FORMATS)}"

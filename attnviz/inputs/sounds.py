@@ -6,6 +6,7 @@ WAV files are read here, a part at a time; other formats by the package soundfil
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import SEEK_END, BytesIO
 from numbers import Real
 from os import PathLike
 from pathlib import Path
@@ -15,10 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.errors import InputError, UsageError, missing, option
+from attnviz.inputs.given import found
 from attnviz.records.places import RawSound, Waveform
 
 SOUNDS = (".wav", ".flac", ".mp3", ".ogg", ".oga", ".opus", ".m4a", ".aac", ".aif", ".aiff")
 """The endings of sound files."""
+WAV = b"RIFF", b"RF64"
 LONGEST = 60
 """The most seconds that are read, from the second at which a model begins."""
 LEAST_RATE, MOST_RATE, MOST_CHANNELS = 1_000, 384_000, 64
@@ -45,6 +48,8 @@ def sound_of(sound: Any, start: float = 0.0) -> RawSound:
         raise UsageError(f"{option('start', start)} is not a second of a sound", "give 0 or more")
     if isinstance(sound, str | PathLike):
         return read_sound(Path(sound), start)
+    if isinstance(sound, bytes):  # the content of a file
+        return _read_wav(Path("sound"), BytesIO(sound), start)
     if not isinstance(sound, tuple) or len(sound) != 2:
         raise UsageError(
             f"a value of type {type(sound).__name__} is not a sound",
@@ -96,13 +101,13 @@ def read_sound(path: Path, start: float = 0.0) -> RawSound:
         InputError: there is no such file, or it does not hold an audible sound.
         UsageError: a package is needed for it.
     """
-    origin = repr(str(path))
+    origin, path = repr(str(path)), found(path)
     try:
         if not path.is_file():
             why = "is a folder" if path.is_dir() else "does not exist"
             raise InputError(f"the sound {origin} {why}", "give the path of a sound file")
         with path.open("rb") as stream:
-            if stream.read(4) in (b"RIFF", b"RF64"):
+            if stream.read(4) in WAV:
                 return _read_wav(path, stream, start)
         return _read_other(path, start)
     except OSError as error:
@@ -127,8 +132,9 @@ class _SampleForm:
 
 
 def _read_wav(path: Path, stream: BinaryIO, start: float) -> RawSound:
+    stream.seek(0)
     layout, begin, size = _find_samples(path, stream)
-    there = path.stat().st_size - begin
+    there = stream.seek(0, SEEK_END) - begin
     changes = list[str]()
     if size > there and size != STREAMED:
         changes.append("cut short: its header promises more")
@@ -141,8 +147,8 @@ def _read_wav(path: Path, stream: BinaryIO, start: float) -> RawSound:
 
 def _find_samples(path: Path, stream: BinaryIO) -> tuple[_SampleForm, int, int]:
     """The form of the samples, their first byte, and the number of bytes by the header."""
-    layout = None
-    if stream.read(8)[4:] == b"WAVE":
+    layout, head = None, stream.read(12)
+    if head[:4] in WAV and head[8:] == b"WAVE":
         for _ in range(MOST_CHUNKS):
             head = stream.read(8)
             if len(head) < 8:

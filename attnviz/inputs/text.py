@@ -212,7 +212,7 @@ def _sentence(path: Path | None, error: OSError | ValueError) -> InputError:
 
 def _nearest(path: Path | None) -> str:
     """A hint: the most similar name in the same folder."""
-    folder = Path() if path is None else path.parent
+    folder = Path() if path is None else found(path).parent
     try:
         names = os.listdir(folder)
     except OSError:

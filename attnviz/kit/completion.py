@@ -25,15 +25,15 @@ from attnviz.models.catalog import cached_names, describe
 from attnviz.models.folder.files import CONFIG
 from attnviz.models.placement import BUILTIN, BUNDLED, EMBEDDINGS, KNOWN_MODELS
 
-Offered: TypeAlias = list[str | tuple[str, str]]
-Offer: TypeAlias = Callable[[typer.Context, str], Offered]
+Suggestions: TypeAlias = list[str | tuple[str, str]]
+Offer: TypeAlias = Callable[[typer.Context, str], Suggestions]
 HUB = "huggingface.co"
 _PLAIN = re.compile(r"[\w.,/~+@=-]+")
 
 
 def _quiet(offer: Callable[[typer.Context, str], Iterator[str | tuple[str, str]]]) -> Offer:
     @wraps(offer)
-    def offered(ctx: typer.Context, incomplete: str) -> Offered:
+    def offered(ctx: typer.Context, incomplete: str) -> Suggestions:
         try:
             return list(offer(ctx, incomplete))
         except (AttnvizError, OSError, ValueError):
@@ -79,7 +79,7 @@ def heads(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]
             yield f"{before}{comma}{head}", "; ".join(titles.get(head, ()))
 
 
-def views(ctx: typer.Context, incomplete: str) -> Offered:
+def views(ctx: typer.Context, incomplete: str) -> Suggestions:
     return list(VIEWS.items())
 
 
@@ -87,7 +87,7 @@ def formats(names: Sequence[str]) -> Offer:
     return lambda ctx, incomplete: [*names]
 
 
-def cmaps(ctx: typer.Context, incomplete: str) -> Offered:
+def cmaps(ctx: typer.Context, incomplete: str) -> Suggestions:
     """The colour maps of matplotlib, which is imported here."""
     from attnviz.draw.picture.paint import known_cmaps
 
@@ -121,19 +121,19 @@ FILES = {"--image": files(".png"), "--audio": files(), "--pairs": files(".jsonl"
 """The completion of options that read files, if it is not TEXTS."""
 
 
-def commands(ctx: typer.Context, incomplete: str) -> Offered:
+def commands(ctx: typer.Context, incomplete: str) -> Suggestions:
     root = ctx.find_root()
     listed = root.command
     assert isinstance(listed, typer.core.TyperGroup)
     return [*listed.list_commands(root)]
 
 
-def terms(ctx: typer.Context, incomplete: str) -> Offered:
+def terms(ctx: typer.Context, incomplete: str) -> Suggestions:
     """The terms of the glossary that are one word, each with its definition."""
     return [(name, told) for name, told in definitions().items() if _PLAIN.fullmatch(name)]
 
 
-def subjects(ctx: typer.Context, incomplete: str) -> Offered:
+def subjects(ctx: typer.Context, incomplete: str) -> Suggestions:
     """The subjects of help: commands and terms."""
     return commands(ctx, incomplete) + terms(ctx, incomplete)
 

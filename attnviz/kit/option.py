@@ -139,7 +139,7 @@ def feature(*rules: Rule) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def featured(function: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(function)
         parameters = signature.parameters
-        defaults = {name: each.default for name, each in _spread(function).items()}
+        defaults = {name: each.default for name, each in parameters_of(function).items()}
 
         @functools.wraps(function)
         def call(*args: P.args, **named: P.kwargs) -> R:
@@ -209,7 +209,7 @@ def _check_argument(parameter: inspect.Parameter, value: Any) -> None:
 
 def check_value(name: str, value: object, annotation: Any) -> None:
     """Check a value by the type of its option, in Python and on the command line."""
-    kinds, info = _kinds(annotation), info_of(annotation)
+    kinds, info = kinds_of(annotation), info_of(annotation)
     words = next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), ())
     if value is None and NoneType in kinds:
         return
@@ -319,28 +319,28 @@ def _plain(annotation: Any) -> Any:
     return _parts(annotation)[0]
 
 
-def _kinds(annotation: Any) -> tuple[Any, ...]:
+def kinds_of(annotation: Any) -> tuple[Any, ...]:
     """The alternatives of a type."""
     base = _plain(annotation)
     return get_args(base) if get_origin(base) in (Union, UnionType) else (base,)
 
 
-def _spread(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+def parameters_of(function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The parameters of a function, and those of the `TypedDict` that it takes as `**options`."""
-    spread = dict[str, inspect.Parameter]()
+    found = dict[str, inspect.Parameter]()
     for each in inspect.signature(inspect.unwrap(function)).parameters.values():
         if each.kind is inspect.Parameter.VAR_KEYWORD:
             for name, annotation in get_args(each.annotation)[0].__annotations__.items():
                 default = False if _plain(annotation) is bool else None
-                spread[name] = each.replace(
+                found[name] = each.replace(
                     name=name,
                     kind=inspect.Parameter.KEYWORD_ONLY,
                     default=default,
                     annotation=annotation,
                 )
         else:
-            spread[each.name] = each
-    return spread
+            found[each.name] = each
+    return found
 
 
 def info_of(annotation: Any) -> OptionInfo | None:
@@ -350,7 +350,9 @@ def info_of(annotation: Any) -> OptionInfo | None:
 
 def _options(function: Callable[..., Any]) -> dict[str, tuple[inspect.Parameter, OptionInfo]]:
     """The parameters of a function that are options, with their declarations."""
-    infos = ((name, each, info_of(each.annotation)) for name, each in _spread(function).items())
+    infos = (
+        (name, each, info_of(each.annotation)) for name, each in parameters_of(function).items()
+    )
     return {name: (each, info) for name, each, info in infos if info}
 
 
@@ -460,7 +462,7 @@ class Call(Generic[R]):
 
     def __getitem__(self, name: str) -> Any:
         """The value of an option: the chosen one, or Python's default."""
-        default = _spread(self.function)[name].default
+        default = parameters_of(self.function)[name].default
         return self.options.get(name, default)
 
     def __call__(self, *args: Any, **more: Any) -> R:
@@ -484,7 +486,9 @@ def command_of(
             the order of the command line; the omitted ones of the latter come last.
     """
     options = _options(function) if function else {}
-    defaults = {name: each.default for name, each in _spread(function).items()} if function else {}
+    defaults = (
+        {name: each.default for name, each in parameters_of(function).items()} if function else {}
+    )
 
     def made(run: Callable[..., None]) -> Callable[..., None]:
         own = {
@@ -587,7 +591,7 @@ def _for_typer(parameters: Iterable[inspect.Parameter]) -> list[inspect.Paramete
         info = info_of(annotation)
         if info is not None:
             FLAGS.setdefault(name, next((f for f in flags_of(info) if f.startswith("--")), ""))
-            is_path = any(Path in (kind, *get_args(kind)) for kind in _kinds(annotation))
+            is_path = any(Path in (kind, *get_args(kind)) for kind in kinds_of(annotation))
             info.parser = _path if is_path else functools.partial(_read, name, annotation)
     return spread
 
@@ -601,7 +605,7 @@ def _path(typed: str | Path) -> Path:
 def _read(name: str, annotation: Any, typed: Any) -> Any:
     """Convert the typed value of an option to Python's type, and check it."""
     value = typed
-    for kind in {int, float}.intersection(_kinds(annotation)):
+    for kind in {int, float}.intersection(kinds_of(annotation)):
         with suppress(ValueError):
             value = float(typed)
             value = int(value) if kind is int and value.is_integer() else value

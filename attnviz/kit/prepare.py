@@ -395,10 +395,10 @@ def _without_text(model: "LoadedModel", text: str, options: TextOptions) -> tupl
             raise IdleOption(
                 f"{option(each)} needs a text, which {name} does not read", "leave it out"
             )
-    named = found(Path(text)).suffix.lower() in own.suffixes
     is_given = options.media == {model.reads}
     if is_given and not text:
         return "", options
+    named = found(Path(text)).suffix.lower() in own.suffixes
     if named and is_given:
         raise UsageError(
             f"{name} reads one {own.one} at a time, not also {text!r}",

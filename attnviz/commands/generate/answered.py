@@ -1,5 +1,6 @@
 """An answer as Python has it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +17,7 @@ from attnviz.errors import AttnvizError, UsageError, as_argument, option, spelle
 from attnviz.kit.option import check_value
 from attnviz.kit.result import Result, notes_of
 from attnviz.kit.values import FilePath, path_of
-from attnviz.kit.write import choose_format
+from attnviz.kit.write import Piece, choose_format
 from attnviz.records.grounding import Check, CheckMethod
 from attnviz.records.rows import ABSENT, ColumnArray, Row
 from attnviz.records.tokens import Token
@@ -95,6 +96,10 @@ class AttentionAnswer:
     def _shown(self) -> Result[AnswerShares]:
         """The answer's sentences, with the results of the last check."""
         return self._result("sentence", next(reversed(self._checked.values()), None))
+
+    def pieces(self, format: str) -> Iterable[Piece]:
+        """The rows of its sentences, or their table, in a format, piece by piece."""
+        return self._shown.pieces(format)
 
     def __str__(self) -> str:
         return str(self._shown)

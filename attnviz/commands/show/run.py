@@ -363,13 +363,14 @@ class Shown:
             OutputError: the file cannot be written.
         """
         form = choose_format(Path(path), None, False).name
-        if form == "txt":
-            write_bytes(Path(path), [str(self).encode()])
-        else:
-            request = replace(self._request, format=form)
-            request = over_images(request) if self.record.capture.image_alone else request
-            pieces, _ = make(self.record, request)
-            write_bytes(Path(path), encoded(pieces))
+        pieces = [str(self)] if form == "txt" else self.pieces(form)
+        write_bytes(Path(path), encoded(pieces))
+
+    def pieces(self, format: str) -> Iterable[Piece]:
+        """It in a format, piece by piece."""
+        request = replace(self._request, format=format)
+        request = over_images(request) if self.record.capture.image_alone else request
+        return make(self.record, request)[0]
 
     def __repr__(self) -> str:
         captured = self.record.capture
