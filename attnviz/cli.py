@@ -65,6 +65,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "align": "Find the seconds of a sound in which each word of its text is spoken.",
         "compare": "Compare what a word attends to in several texts, or two models on one text.",
         "explore": "Explore a text's attention in a terminal app, with keyboard and mouse.",
+        "serve": "Serve models on this computer: a live page, and every command as JSON.",
         "tokens": "Show how a model splits a text: each token's index, id, text and characters.",
         "train": "Train a from-scratch model on your own text, on this computer.",
         "models": "List the available models, or show one model's card: named heads and figures.",
@@ -108,14 +109,17 @@ class Commands(HelpedGroup):
         if not ctx.meta.get(AS_JSON):
             super().format_help(ctx, formatter)
             return
+        print_json(ctx, self.whole(ctx))
+
+    def whole(self, ctx: Any) -> dict[str, Any]:
+        """The help of every command, as data."""
         contexts = [typer.Context(command(name), ctx, name) for name in COMMANDS]
-        whole = {
+        return {
             "help": self.help,
             "options": options_of(self, ctx),
             "exit_codes": [{"code": int(each), "meaning": each.meaning} for each in ExitStatus],
             "commands": [described(each.command, each) for each in contexts],
         }
-        print_json(ctx, whole)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] in COMMANDS:

@@ -116,7 +116,7 @@ class Offered:
                 values[name] = _loaded(name, value, models)
             elif kinds in (IMAGES, SOUND):
                 one = not isinstance(value, list)
-                several = [_content(name, each, below) for each in ([value] if one else value)]
+                several = [content_of(name, each, below) for each in ([value] if one else value)]
                 values[name] = several[0] if one else several
         spread = [n for n, each in parameters.items() if each.kind is Parameter.VAR_POSITIONAL]
         texts = [text for name in spread for text in values.pop(name)]
@@ -133,7 +133,7 @@ class Offered:
         """The arguments, each of a type that the function takes, without those that are null."""
         if not isinstance(arguments, MappingType):
             raise UsageError("the arguments are not an object", "give them by name")
-        _check_data(arguments)
+        check_data(arguments)
         schema, every = self.schema(files=files), self.schema(files=True)["properties"]
         known, given = schema["properties"], dict[str, Any]()
         for name, value in arguments.items():
@@ -243,7 +243,7 @@ LONGEST_WORD = 1000
 HALF = re.compile("[\ud800-\udfff]")
 
 
-def _check_data(value: object) -> None:
+def check_data(value: object) -> None:
     """Check that there is nothing in this that JSON lacks, or that is too deep or too large."""
     waiting = [(value, 0)]
     while waiting:
@@ -296,7 +296,7 @@ def _no_file(name: str) -> UsageError:
     return UsageError(f"{option(name)} names a file, and no file is read here", "leave it out")
 
 
-def _content(name: str, text: str, below: Path | None) -> str | bytes:
+def content_of(name: str, text: str, below: Path | None) -> str | bytes:
     """The bytes that a text of base64 spells; else the path that it is."""
     head, mark, data = text.partition(";base64,")  # of an address with data in it
     with suppress(ValueError):

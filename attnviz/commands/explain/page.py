@@ -7,7 +7,7 @@ the page as text, from which a blob is made, and nothing is fetched from anywher
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from attnviz.draw import page as document
 from attnviz.draw.glossary import definitions
 from attnviz.draw.headlines import head_title
 from attnviz.draw.labels import BLUES, BLUES_ON_DARK, SIGNED, SIGNED_ON_DARK
-from attnviz.draw.page import COMMON, HEAD, MAP, filled, policies, policy, safe_json, source
+from attnviz.draw.page import COMMON, HALF, HEAD, MAP, filled, policies, policy, safe_json, source
 from attnviz.draw.titles import beginning, facts
 from attnviz.errors import UsageError, option, readable
 from attnviz.kit.prepare import Prepared, prepare
@@ -26,13 +26,17 @@ from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head, every_head
 from attnviz.records.predict import log_softmax
 
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
 FOLDER = "commands/explain/page"
 STYLES = (f"{COMMON}.css", f"{FOLDER}/lesson.css")
-WORKER = tuple(f"{FOLDER}/{name}.js" for name in ("tokenizer", "model", "worker"))
-_PARTS = (
-    "engine local state prose strips text pattern heads next steps score readings sums lesson".split()
-)
-SCRIPTS = (f"{COMMON}.js", *MAP, *(f"{FOLDER}/{name}.js" for name in _PARTS))
+WORKER = (HALF, *(f"{FOLDER}/{name}.js" for name in ("tokenizer", "model", "worker")))
+ENGINE = f"{FOLDER}/engine.js"
+_PARTS = "state prose strips text pattern heads next steps score readings sums lesson".split()
+PARTS = tuple(f"{FOLDER}/{name}.js" for name in _PARTS)
+"""The scripts of a lesson, behind those of its engine; the last one starts the page."""
+SCRIPTS = (f"{COMMON}.js", *MAP, ENGINE, f"{FOLDER}/local.js", *PARTS)
 LARGEST = 16_000_000
 """The most bytes of a page whose numbers have four bytes each; else they have two."""
 TRY = {
@@ -111,33 +115,44 @@ def _data(
     traced: Traced, prepared: Prepared, why: str | None, error: Mapping[str, float] | None
 ) -> Mapping[str, Any]:
     """Everything of the page but its numbers."""
-    trace, capture, model = traced.trace, traced.trace.capture, prepared.model
-    heads = model.identity.heads_per_layer
+    trace, capture = traced.trace, traced.trace.capture
+    biases = [letter for letter in "qkv" if vars(trace)[f"w_{letter}"].bias is not None]
+    about = {"d_model": trace.x.shape[1], "error": error, "norm": trace.kinds.norm}
+    of_model = data_of(prepared.model)
     return {
+        **of_model,
         "typed": why is None,
         "why": why and " ".join([why, *departures(trace.kinds)]),
         "texts": [{"text": _read(prepared), "target": capture.target}],
         "start": {"layer": trace.layer, "head": trace.head, "query": trace.query},
         "headline": head_title(traced.choice, traced.finding, capture),
         "facts": facts(capture),
+        "about": {**of_model["about"], **about, "biases": biases},
+        "examples": [
+            each
+            for text in TRY.get(prepared.model.identity.name, ())
+            for each in _example(prepared, text)
+        ],
+    }
+
+
+def data_of(model: "LoadedModel") -> dict[str, Any]:
+    """What a page says of a model on any text."""
+    heads, named = model.identity.heads_per_layer, model.card.heads
+    return {
         "named": [
             {**each.head._asdict(), "title": each.title, "behaviour": each.behaviour}
-            for each in capture.named_heads
+            for each in named
         ],
-        "links": words_of_links(model, (each.behaviour for each in capture.named_heads)),
+        "links": words_of_links(model, (each.behaviour for each in named)),
         "about": {
-            "model": readable(trace.model.name),
+            "model": readable(model.identity.name),
             "layers": len(heads),
             "heads": max(heads),
             "headsPerLayer": heads,
-            "d_model": trace.x.shape[1],
-            "d_k": trace.q.shape[1],
             "context": model.tokenizer.context,
-            "error": error,
             "kind": model.kind,
             "causal": model.causal,
-            "norm": trace.kinds.norm,
-            "biases": [letter for letter in "qkv" if vars(trace)[f"w_{letter}"].bias is not None],
         },
         "colors": {
             "light": BLUES,
@@ -145,9 +160,6 @@ def _data(
             "signed": {"light": SIGNED, "dark": SIGNED_ON_DARK},
         },
         "terms": definitions(),
-        "examples": [
-            each for text in TRY.get(model.identity.name, ()) for each in _example(prepared, text)
-        ],
     }
 
 

@@ -3,7 +3,16 @@
 import asyncio
 import json
 import struct
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextlib import suppress
 from dataclasses import dataclass, field
 from socket import socket
@@ -13,14 +22,20 @@ from typing import Any, TypeAlias
 import uvicorn
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Route
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from attnviz.commands.serve.asked import Asked, asked_of, head_in
 from attnviz.commands.serve.guard import PATIENCE, Guard, Refused, content_of
-from attnviz.commands.serve.page import CONNECTS, page_of
+from attnviz.commands.serve.page import page_of
 from attnviz.commands.serve.runs import Runs, Sent
 from attnviz.commands.serve.turns import Served, Turn, sentence_of
 from attnviz.errors import AttnvizError, ExitStatus, UsageError
@@ -28,6 +43,7 @@ from attnviz.inputs.given import within
 from attnviz.kit.calling import Offered, json_of, offered
 from attnviz.kit.intervene import watched
 from attnviz.kit.values import Loaded
+from attnviz.kit.write import encoded
 
 Parts: TypeAlias = Iterator[Sent]
 FORMATS = {
@@ -95,9 +111,8 @@ class Server:
     async def _page(self, request: Request) -> Response:
         """The page of a model; the first one where none is named."""
         name, served = self._model(request.query_params.get("model"))
-        beside = [each for each in self.served if each != name]
-        page = page_of(served.model, name, beside)
-        return HTMLResponse(page, headers={"content-security-policy": CONNECTS})
+        page, allowed = page_of(served.model, name, [n for n in self.served if n != name])
+        return HTMLResponse(page, headers={"content-security-policy": allowed})
 
     def _model(self, name: object) -> tuple[str, Served]:
         name = next(iter(self.served)) if name is None else name
@@ -220,8 +235,7 @@ def written(result: Any, form: str) -> bytes:
         return json_of(result).encode()
     if form == "txt":
         return f"{result}\n".encode(errors="replace")
-    pieces = result.pieces(form)
-    return b"".join(each if isinstance(each, bytes) else str(each).encode() for each in pieces)
+    return b"".join(encoded(result.pieces(form)))
 
 
 def answering(route: Callable[[Request], Awaitable[Response]]) -> Any:

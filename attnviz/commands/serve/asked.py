@@ -1,14 +1,13 @@
 """A run as a page asks for it: read from data that anybody may have sent, and checked."""
 
-import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-
 from attnviz.commands.generate.prompt import prompt_for
 from attnviz.errors import UsageError
 from attnviz.inputs.chats import chat_of
+from attnviz.kit.calling import content_of
 from attnviz.kit.option import check_text
 from attnviz.kit.prepare import TextOptions
 from attnviz.kit.values import Loaded
@@ -33,8 +32,8 @@ class Asked:
         """The text that the model reads, and the options of its reading."""
         writes = model._loaded.kind != "self"
         target, pair = (self.beside, None) if writes else (None, self.beside)
-        image = () if self.image is None else (self.image,)
-        sound = None if self.sound is None else self.sound
+        image = () if self.image is None else (content_of("image", self.image, None),)
+        sound: Any = None if self.sound is None else content_of("sound", self.sound, None)
         whole = self.chat and model._loaded.tokenizer.folder is not None
         options = model._text_options(
             False if whole else None, whole, None, target, image, sound, text_pair=pair

@@ -1,6 +1,7 @@
 """`attnviz serve`: models on this computer in a live page, and every command as JSON."""
 
 import asyncio
+import re
 import secrets
 import socket
 from contextlib import suppress
@@ -39,9 +40,7 @@ OpenBrowser: TypeAlias = Annotated[
 ]
 Port: TypeAlias = Annotated[
     int,
-    panel_option(
-        SERVER, "--port", metavar="N", min=0, max=65535, help="The port. 0: a free one."
-    ),
+    panel_option(SERVER, "--port", metavar="N", min=0, max=65535, help="The port. 0: a free one."),
 ]
 Host: TypeAlias = Annotated[
     str,
@@ -49,8 +48,8 @@ Host: TypeAlias = Annotated[
         SERVER,
         "--host",
         metavar="ADDRESS",
-        help="The address to listen at. Others can reach one that is not of this computer alone, so "
-        "it needs a --token of your own.",
+        help="The address to listen at. Others may reach any but this computer's own, so that it "
+        "needs a --token of yours.",
     ),
 ]
 Token: TypeAlias = Annotated[
@@ -117,7 +116,7 @@ def serve(
 
 
 def _check_host(host: str, token: str | None) -> None:
-    if token is not None and (len(token) < LEAST_TOKEN or not token.isascii() or not token.isalnum()):
+    if token is not None and not re.fullmatch(rf"[A-Za-z0-9]{{{LEAST_TOKEN},100}}", token):
         wrong = f"{option('token')} is not {LEAST_TOKEN} or more letters and digits"
         raise UsageError(wrong, "give a longer one, or leave it out")
     if host not in (HERE, "localhost") and token is None:

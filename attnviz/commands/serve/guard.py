@@ -1,4 +1,4 @@
-"""What a request must be to be answered: of this computer's user, for this server, and not too large.
+"""What a request must be to be answered: its user's own, for this server, and not too large.
 
 A page of somebody else may make the browser send requests here, under a name that leads to this
 computer (DNS rebinding), or from a form. Host, Origin and the token each refuse these.

@@ -1,21 +1,84 @@
-"""The live page: the lesson's, with runs that come from a server or from a notebook's kernel."""
+"""The live page: the lesson's, with runs that come from a server."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import suppress
 from html import escape
-from typing import Any
 
-from attnviz.commands.explain.page import (
-    FOLDER as LESSON,
-)
-from attnviz.commands.explain.page import PARTS, STYLES, TRY, colors_of, named_of
-from attnviz.commands.explain.readings import carried_readouts, words_of_links
-from attnviz.draw import page as document
-from attnviz.draw.glossary import definitions
-from attnviz.draw.page import COMMON, HEAD, MAP, filled, policies, policy, safe_json, source
-from attnviz.draw.titles import model_facts
-from attnviz.errors import readable
+from attnviz.commands.explain.page import ENGINE, PARTS, TRY, data_of
+from attnviz.commands.explain.page import FOLDER as LESSON
+from attnviz.commands.explain.page import STYLES as LESSON_STYLES
+from attnviz.commands.explain.readings import carried_readouts
+from attnviz.draw.page import COMMON, HALF, HEAD, LINES, MAP, filled, policy, safe_json, source
+from attnviz.draw.titles import amount
+from attnviz.errors import AttnvizError, readable
+from attnviz.inputs.given import MEDIA
 from attnviz.kit.values import Loaded
+from attnviz.records.tokens import Chat
 
 FOLDER = "commands/serve/page"
-LINKS = "draw/page/lines.js"
+STYLES = (*LESSON_STYLES, f"{FOLDER}/live.css")
+OWN = (f"{FOLDER}/remote.js", f"{FOLDER}/live.js")
+SCRIPTS = (f"{COMMON}.js", *MAP, LINES, ENGINE, HALF, *PARTS[:-1], *OWN, PARTS[-1])
 FIRST = "a fluffy blue creature roamed the verdant forest"
+"""The text of a page that was opened without one."""
+
+
+def page_of(model: Loaded, name: str, others: Sequence[str]) -> tuple[str, str]:
+    """The page of a model, and its policy; `others`: names of models that the server has, too."""
+    style, script = source(*STYLES), source(*SCRIPTS)
+    loaded, data = model._loaded, data_of(model._loaded)
+    width = int(loaded.output_vectors().size(-1)) if loaded.card.readouts else 0
+    readouts, maps = carried_readouts(loaded, width)
+    heads = data["about"]["headsPerLayer"]
+    size = f"{amount(len(heads), 'layer')}, {amount(sum(heads), 'head')}"
+    first = "" if loaded.reads != "text" else FIRST
+    own = {
+        "typed": True,
+        "why": None,
+        "texts": [{"text": first, "target": ""}],
+        "start": {"layer": 0, "head": 0, "query": 0},
+        "headline": "",
+        "facts": f"{readable(name)}: {size}",
+        "examples": [{"text": text} for text in TRY.get(loaded.identity.name, ())],
+        "readouts": readouts,
+        "about": {**data["about"], "d_model": width, "error": None, "norm": "", "biases": []},
+        "model": name,
+        "live": {"models": [name, *others], **_inputs(model)},
+    }
+    values = {
+        "title": escape(f"{readable(name)} · attnviz"),
+        "policies": "",  # a header has it
+        "style": style,
+        "text": escape(first),
+        "data": safe_json({**data, **own}),
+        "maps": maps,
+        "worker": "",
+        "packed": "",
+        "script": script,
+    }
+    page = filled(source(HEAD, f"{LESSON}/lesson.html"), values)
+    return page, policy(style, script, connects=True)
+
+
+def _inputs(model: Loaded) -> dict[str, object]:
+    """What a model can read beside a text, as the page asks for it."""
+    loaded = model._loaded
+    pair = {"self": None, "encoder": "second text"}.get(loaded.kind, "written text")
+    sees = loaded.reads_images or loaded.reads == "image" or loaded.sight is not None
+    return {
+        "chat": _has_template(model),
+        "beside": pair,
+        "image": ",".join(MEDIA["image"].suffixes) if sees else None,
+        "sound": ",".join(MEDIA["speech"].suffixes) if loaded.reads == "speech" else None,
+    }
+
+
+def _has_template(model: Loaded) -> bool:
+    folder = model._loaded.tokenizer.folder
+    if folder is None:
+        return False
+    from attnviz.models.chat import read_template
+
+    with suppress(AttnvizError):
+        return read_template(folder, Chat({"messages": []}, ())) is not None
+    return False

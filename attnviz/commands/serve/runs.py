@@ -9,7 +9,6 @@ are, and raises if nobody waits for the result any more.
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -110,8 +109,8 @@ class Runs:
     def parts(self, asked: Asked, at: Head | None, tell: Progress) -> Iterator[Sent]:
         """Run a text, and yield its parts; `at`: the head whose weights and layer are sent."""
         run = self._run(asked, tell)
-        at = at if at in run.heads else run.heads[0]
-        yield patterns_of(run, at)
+        at = at if at in run.heads else None
+        yield patterns_of(run, run.heads[0] if at is None else at)
         tell(0, 0)
         found = reads(run)
         yield found
@@ -191,14 +190,15 @@ def patterns_of(run: Run, at: Head) -> Sent:
     shown = run.heads if whole else [at]
     queries = side_of(capture.query_tokens, capture.target or text)
     keys = side_of(capture.key_tokens, capture.target if capture.kind == "decoder" else text)
-    arrays = {_name(head): capture.weights(head) for head in shown}
+    arrays: dict[str, NDArray[Any]] = {_name(head): capture.weights(head) for head in shown}
     if not whole:
         arrays |= {f"small.{each.layer}": _miniatures(each) for each in capture.layers}
     if run.logits is not None:
         arrays["logits"] = run.logits
     facts = {
         "part": "patterns",
-        "text": text,
+        "text": run.asked.text,
+        "read": text,
         "target": capture.target,
         "queries": queries,
         "keys": keys,

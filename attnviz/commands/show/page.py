@@ -22,6 +22,7 @@ from attnviz.draw.labels import BLUES, BLUES_ON_DARK, distinct_labels, fenced, t
 from attnviz.draw.page import (
     COMMON,
     HEAD,
+    LINES,
     MAP,
     filled,
     in_frame,
@@ -49,13 +50,13 @@ from attnviz.records.transforms import PLAIN, KeysDropped, SpecialDropped, Trans
 
 FOLDER = "commands/show/page"
 STYLES = (f"{COMMON}.css", f"{FOLDER}/page.css")
-_PARTS = "state weights overview lines text answer exports page".split()
+_PARTS = "state weights overview text answer exports page".split()
 
 
 def _scripts(seen: PageImages | None) -> tuple[str, ...]:
     """The scripts of a page; with images, those of their overlays before the one that starts it."""
     *parts, page = (f"{FOLDER}/{name}.js" for name in _PARTS)
-    return (f"{COMMON}.js", *MAP, *parts, *(("draw/page/image.js",) if seen else ()), page)
+    return (f"{COMMON}.js", *MAP, LINES, *parts, *(("draw/page/image.js",) if seen else ()), page)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,10 @@ from attnviz.records.exhibit import Exhibit, HeadMap
 COMMON = "draw/page/common"
 HEAD = "draw/page/head.html"
 """The beginning of every page, with `policies`, `title` and `style`."""
+HALF = "draw/page/half.js"
+"""A script that reads numbers of 16 bits."""
+LINES = "draw/page/lines.js"
+"""A script of a page with `MAP`: two columns of tokens, and their links."""
 MAP = tuple(f"draw/page/{name}.js" for name in ("picture", "heatmap", "map_input", "frame"))
 """Scripts of a page: a heatmap that its views share, and the height that a framed page reports."""
 
@@ -48,17 +52,21 @@ def policies(*each: str) -> str:
     return "\n".join(element.format(escape(content, quote=False)) for content in each)
 
 
-def policy(style: str, script: str, *, loads: bool = False, works: bool = False) -> str:
+def policy(
+    style: str, script: str, *, loads: bool = False, works: bool = False, connects: bool = False
+) -> str:
     """A Content-Security-Policy that allows only this style and this script, and no connection.
 
     `loads`: whether the script may load others, from the places of `beside`. `works`: whether it
-    may start a worker from the page's own blob.
+    may start a worker from the page's own blob. `connects`: whether it may ask the server that it
+    comes from, and show another page of it in a frame.
     """
+    asks = "'self'; frame-src 'self'; frame-ancestors 'self'" if connects else "'none'"
     trusted = f"{_hashed(script)} 'strict-dynamic'" if loads else _hashed(script)
     workers = "worker-src blob:; " if works else ""
     return (
         f"default-src 'none'; script-src {trusted}; {workers}"
-        f"style-src {_hashed(style)}; img-src data: blob:; connect-src 'none'; "
+        f"style-src {_hashed(style)}; img-src data: blob:; connect-src {asks}; "
         "base-uri 'none'; form-action 'none'"
     )
 

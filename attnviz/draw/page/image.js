@@ -78,7 +78,7 @@ async function showImages() {
     if (alone && token && endOf(token) === token.index + 1) frame(stage.querySelector("canvas"), seen.patches[seen.keys.indexOf(token.index)]);
     const share = token && weightOf([token.index, endOf(token)], alone ? [seen.keys[0], seen.keys.at(-1) + 1] : [keyOf(number), keyOf(number) + 1]);
     const said = Number.isNaN(share) ? "is before this image" : `→ ${share && share.toFixed(2)} on this image`;
-    const told = back ? inWords(token) : token && `${quoted(nameOf(token))} ${said}`;
+    const told = back ? inWords(token) : token && `${quoted(tokenName(token))} ${said}`;
     stage.querySelector("figcaption").textContent = token ? told + seen.images[number].hatched : seen.images[number].about;
   }
   if (place && !alone) showPlace();

@@ -56,7 +56,7 @@ function markHeads() {
 }
 
 function choose(layer, head) {
-  [state.layer, state.head, state.key] = [layer, head, null];
+  [state.layer, state.head, state.key, state.auto] = [layer, head, null, false];
   drawHead();
 }
 

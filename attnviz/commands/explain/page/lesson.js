@@ -72,6 +72,7 @@ function drawSpot({ keyOnly = false } = {}) {
     drawSteps();
   }
   if (isWhole()) drawProduct();
+  for (const follow of followers) follow();
   markKeys();
 }
 

@@ -4,6 +4,7 @@ let patterns = []; // what the heatmap draws
 const weight = (pattern, query, key) => pattern.values[query * pattern.columns + key];
 const full = () => 1; // a weight of 1 has the full colour
 const shown = (value) => !Number.isNaN(value);
+const tokenName = (token) => labelsOf(SIDES[token.side])[token.index];
 const endOf = (token) => token.index + 1;
 const holds = (token, index) => index === token.index;
 const say = (text) => { byId("status").textContent = text; };

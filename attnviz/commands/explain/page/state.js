@@ -8,13 +8,15 @@ const MOST_KEYS = 24; // of a row, as explain writes them
 const opening = { ...data.texts[0], ...data.start };
 
 // `query` and `key` are positions; null: the last word, and the key with the most attention. `wanted` is the label of
-// the query that was chosen, which is looked for in the next text. `turn` is for the heatmap, whose rows are queries.
-const initial = { text: opening.text, layer: opening.layer, head: opening.head, query: opening.query, key: null, removed: [], temperature: 1, digits: 3, numbers: false, theme: "", turn: false };
+// the query that was chosen, which is looked for in the next text. `turn` is for the heatmap, whose rows are queries;
+// `auto`: the page picks the head that fits each text, until one is chosen.
+const initial = { text: opening.text, layer: opening.layer, head: opening.head, query: opening.query, key: null, removed: [], temperature: 1, digits: 3, numbers: false, theme: "", turn: false, auto: false };
 const state = { ...initial, wanted: null, ...readFragment() };
 let engine = null; // what runs the model
 let run = null; // what is shown
 let before = null; // the same text with every head, where some are removed
 let aimed = null; // { query, key }: what the pointer or the keys are at
+const followers = []; // what else shows it
 let spot = null; // what all views show: { query, key }, and the same as the heatmap reads it
 
 const nameOf = ([layer, head]) => `L${layer}H${head}`;

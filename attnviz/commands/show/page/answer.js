@@ -46,7 +46,7 @@ function tell() {
   compare(token, other);
 }
 
-const subject = (token) => `“${nameOf(token)}” ${token.side === "q" ? "attends to" : "is attended to by"}`;
+const subject = (token) => `“${tokenName(token)}” ${token.side === "q" ? "attends to" : "is attended to by"}`;
 
 function pinWith(token, other) {
   Object.assign(state, { pin: token, other });
@@ -86,7 +86,7 @@ function rankHeads(token, other, names, profiles) {
   }));
   const mine = rows.findIndex((row) => row.on);
   const told = mine >= SHOWN ? [...rows.slice(0, SHOWN), rows[mine]] : rows.slice(0, SHOWN + 1);
-  const [from, to] = token.side === "q" ? [nameOf(token), names[other]] : [names[other], nameOf(token)];
+  const [from, to] = token.side === "q" ? [tokenName(token), names[other]] : [names[other], tokenName(token)];
   const title = other === null ? "No link is shown" : `“${from}” → “${to}” `;
   fillList("heads", other === null ? title : title + (pair.every(Number.isNaN) ? "is masked in every head" : "by head"), told);
 }

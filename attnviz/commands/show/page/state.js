@@ -24,8 +24,6 @@ function findSpot() {
 
 const endOf = (token) => Math.max(token.index + 1, token.after || 0);
 const holds = (token, index) => index >= token.index && index < endOf(token);
-const same = (a, b) => a && b && a.side === b.side && a.index === b.index && endOf(a) === endOf(b);
-const across = (side) => side === "q" ? "k" : "q";
 
 function readFragment() {
   const found = {}, given = new URLSearchParams(location.hash.slice(1));

@@ -89,14 +89,14 @@ function inWords(token) {
   const back = token.side === "k", names = labelsOf(SIDES[across(token.side)]);
   const strongest = strongestOf(token).filter((other) => other.value >= 0.005); // no 0.00
   const told = strongest.slice(0, 3).map((other) => `${quoted(names[other.index])} ${other.value.toFixed(2)}`).join(", ");
-  return `${quoted(nameOf(token))} ${back ? "←" : "→"} ${told || "nothing"}`;
+  return `${quoted(tokenName(token))} ${back ? "←" : "→"} ${told || "nothing"}`;
 }
 
 // beside a number, what is no word is quoted
 const quoted = (label) => /\p{L}/u.test(label) ? label : `“${label}”`;
 
 // of a part, and of an image, its own; of pieces of a letter the first one's
-function nameOf(token) {
+function tokenName(token) {
   const named = [...document.querySelectorAll("#text small, #text [data-name]")];
   const part = named.find((each) => same(data.cross ? tokenOf(each) : { ...tokenOf(each), side: token.side }, token));
   return part ? part.textContent : labelsOf(SIDES[token.side])[token.index];

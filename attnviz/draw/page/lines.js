@@ -1,6 +1,9 @@
-// Two columns of tokens, with lines from query to key.
+// Two columns of tokens, with lines from query to key. The page has the state: `spot`, `aimed`, `patterns`, `labelsOf`,
+// `tokenName`, `weight`, `shown`, `full`, `endOf`, what `aim` and `pin` do, and of `state` the threshold and the unit.
 
 const ROW = 20, MOST_LINES = 600, BESIDE = 8; // pixels a token; lines without a token; pixels beside labels
+const same = (a, b) => a && b && a.side === b.side && a.index === b.index && endOf(a) === endOf(b);
+const across = (side) => side === "q" ? "k" : "q";
 let columns = null; // the names, which stay while heads come and go, and the lines between them
 
 function drawColumns() {
@@ -14,7 +17,7 @@ function drawColumns() {
   })));
   const many = links.length < of ? `the strongest ${links.length} of ` : "";
   const least = state.threshold ? `, of at least ${state.threshold.toFixed(2)}` : "";
-  byId("drawn").textContent = `lines: ${many}${of.toLocaleString("en")} link${of === 1 ? "" : "s"}${at ? ` of “${nameOf(at.token)}”` : ""}${least}`;
+  byId("drawn").textContent = `lines: ${many}${of.toLocaleString("en")} link${of === 1 ? "" : "s"}${at ? ` of “${tokenName(at.token)}”` : ""}${least}`;
   for (const name of columns.on) name.classList.remove("on", "other");
   columns.on = [];
   if (!at) return;
