@@ -150,16 +150,26 @@ K = TypeVar("K")
 Progress: TypeAlias = Callable[[int, int], None]
 """A function of the number of finished runs, and of all runs."""
 _WATCHING: ContextVar[Progress | None] = ContextVar("watching", default=None)
+_READING: ContextVar[Callable[[str], object]] = ContextVar("reading", default=str)
 
 
 @contextmanager
-def watched(progress: Progress) -> Iterator[None]:
-    """Call this for all runs within a `with` block: a bar, or a function that may raise to stop."""
-    before = _WATCHING.set(progress)
+def watched(progress: Progress, written: Callable[[str], object] = str) -> Iterator[None]:
+    """Call this for all runs within a `with` block: a bar, or a function that may raise to stop.
+
+    `written`: is given the text of each token that an answer gets; it may raise, too.
+    """
+    before, reading = _WATCHING.set(progress), _READING.set(written)
     try:
         yield
     finally:
         _WATCHING.reset(before)
+        _READING.reset(reading)
+
+
+def tell_written(text: str) -> None:
+    """Report a token of an answer."""
+    _READING.get()(text)
 
 
 def told_of(items: Sequence[K]) -> Iterator[K]:

@@ -34,6 +34,7 @@ from attnviz.draw.titles import named_words
 from attnviz.errors import IdleOption, InputError, ModelError, UsageError, option
 from attnviz.inputs.prompts import Prompt, seen_prompt
 from attnviz.inputs.text import check_encodable, check_not_blank
+from attnviz.kit.intervene import tell_written
 from attnviz.kit.prepare import (
     Budget,
     HeadOptions,
@@ -360,6 +361,7 @@ class Answering:
         def tell(token: NewToken) -> bool:
             new.append(token)
             watch()
+            tell_written(self.model.tokenizer.exact(token.id))
             return True
 
         self.write(tell)

@@ -155,11 +155,16 @@ class Server:
             raise Refused(404, f"There is no such command; give one of {', '.join(self.commands)}.")
         own, served = self._model(content.get("model"))
         models = {own: served.model, **{each: self.served[each].model for each in self.served}}
-        wanted = [each.partition(";")[0].strip() for each in request.headers["accept"].split(",")]
+        wanted = [each.partition(";")[0].strip() for each in request.headers.get("accept", "").split(",")]
         form = next((FORMATS[each] for each in wanted if each in FORMATS), "json")
 
         def work(turn: Turn[bytes]) -> Iterator[bytes]:
-            with watched(turn):
+            def read(token: str) -> None:
+                turn()
+                if turn.progress:
+                    turn.yielded(_event("token", json.dumps({"text": token})))
+
+            with watched(turn, read):
                 yield written(self.commands[name].call(content, models, None), form)
 
         if EVENTS in wanted:

@@ -32,6 +32,9 @@ class Asked:
         """The text that the model reads, and the options of its reading."""
         writes = model._loaded.kind != "self"
         target, pair = (self.beside, None) if writes else (None, self.beside)
+        if model._loaded.reads != "text" and self.image is None and self.sound is None:
+            reads = model._loaded.reads
+            raise UsageError(f"{model.name} reads only {reads}", "choose a file above")
         image = () if self.image is None else (content_of("image", self.image, None),)
         sound: Any = None if self.sound is None else content_of("sound", self.sound, None)
         whole = self.chat and model._loaded.tokenizer.folder is not None

@@ -66,6 +66,7 @@ def _inputs(model: Loaded) -> dict[str, object]:
     pair = {"self": None, "encoder": "second text"}.get(loaded.kind, "written text")
     sees = loaded.reads_images or loaded.reads == "image" or loaded.sight is not None
     return {
+        "text": loaded.reads == "text",
         "chat": _has_template(model),
         "beside": pair,
         "image": ",".join(MEDIA["image"].suffixes) if sees else None,

@@ -202,6 +202,7 @@ def patterns_of(run: Run, at: Head) -> Sent:
         "target": capture.target,
         "queries": queries,
         "keys": keys,
+        "boxes": [[t.index, *t.patch.box] for t in capture.key_tokens if t.patch is not None],
         "notes": [spelled(note, as_argument) for note in text_notes(capture)],
         **({} if run.logits is None else _next(prepared, run.logits)),
     }

@@ -14,7 +14,7 @@ function patternOf(layer, head) {
   const [rows, columns] = [run.queries.length, run.keys.length], isMasked = maskOf(layer, head);
   const values = ofHead(run.layers[layer].pattern, head).slice();
   for (let i = 0; i < values.length; i++) if (isMasked(Math.floor(i / columns), i % columns)) values[i] = NaN;
-  return { rows, columns, values, name: nameOf([layer, head]) };
+  return { rows, columns, values, name: nameOf([layer, head]), color: css("--weight") };
 }
 
 // the texts of the page, each with the head and the query that explain picks for it, and its first line

@@ -1,21 +1,22 @@
 // What a live page has beside a lesson's: models, other inputs, what brings the next token, two columns, a second page
 // beside the first, why, the command line, and downloads.
 
-const about = data.live; // { models, chat, beside, image, sound, command }
+const about = data.live; // { models, text, chat, beside, image, sound, command }
 const PICTURES = { PNG: ["show", "image/png", "png"], SVG: ["show", "image/svg+xml", "svg"], capture: ["show", "application/x-npz", "npz"] };
 
 function makeLive(engine) {
   byId("loading").textContent = "The first text is being run …";
   document.querySelector("h1").textContent = about.models[0];
+  document.body.style.setProperty("--most-heads", engine.about.heads);
   if (!location.hash.includes("h=L")) state.auto = true;
   byId("theme").before(...modelTools());
   byId("examples").after(otherInputs(engine), made("p", { id: "progress", class: "hint", role: "status" }), made("p", { id: "notes", class: "hint" }));
   byId("claim").after(made("p", { id: "fits", class: "hint", hidden: "" }), tools());
-  document.querySelector("#pattern .beside > div:last-child").append(made("div", { id: "columns", tabindex: 0, role: "group", "aria-label": "links as lines: arrow keys move, Enter chooses" }), made("p", { id: "drawn", class: "hint" }));
+  document.querySelector("#pattern .beside > div:last-child").append(made("canvas", { id: "seen", hidden: "", role: "img", "aria-label": "the image, bright where the query attends to it" }), made("div", { id: "columns", tabindex: 0, role: "group", "aria-label": "links as lines: arrow keys move, Enter chooses" }), made("p", { id: "drawn", class: "hint" }));
   byId("next-of").after(made("p", { id: "brings" }));
+  byId("typing").hidden = !about.text;
   listenToColumns();
-  followers.push(drawColumns);
-  followers.push(tellRun);
+  followers.push(drawLinks, drawFits, drawImage, tellRun);
 }
 
 // ---- models, and a page beside this one ----
@@ -31,7 +32,7 @@ function modelTools() {
 // the same page in a frame: with the next model on this text, or with the only one on another text
 function openSecond() {
   const other = about.models[1] ?? about.models[0], place = new URLSearchParams({ model: other });
-  const frame = made("iframe", { id: "second", title: "a second text or model", src: `?${place}${location.hash}` });
+  const frame = made("iframe", { id: "second", title: "a second text or model", src: `?${place}#${new URLSearchParams({ text: state.text })}` });
   document.body.after(frame);
   document.documentElement.classList.add("split");
   byId("beside").textContent = "close the second";
@@ -67,7 +68,11 @@ function otherInputs(engine) {
   }
   for (const kind of ["image", "sound"]) if (about[kind]) {
     const file = made("input", { type: "file", id: `file-${kind}`, accept: about[kind] });
-    file.addEventListener("change", async () => change(kind, file.files[0] && await inBase64(file.files[0])));
+    file.addEventListener("change", async () => {
+      const [given] = file.files;
+      if (given && kind === "image") await openImage(given);
+      change(kind, given && await inBase64(given));
+    });
     box.append(made("label", {}, `${kind} `, file));
   }
   box.hidden = !box.children.length;
@@ -93,6 +98,7 @@ function arrived(of, part) {
   if (!run || of.layers !== run.layers) return;
   if (part.part === "reads") tellReads(part);
   if (part.part === "layer") {
+    byId("steps").hidden = Boolean(part.wrong);
     byId("wrong").textContent = [part.wrong, ...(part.departures ?? [])].filter(Boolean).join(" ");
     if (!part.wrong && part.head.join() === [state.layer, state.head].join()) drawHead();
   }
@@ -108,17 +114,50 @@ function tellReads({ choice, brings }) {
   headlines = [{ text: run.text, layer, head, query: choice.query, headline: choice.headline }];
   drawHeads();
   drawBrings(brings);
-  if (state.auto) {
-    Object.assign(state, fits);
-    return drawHead();
-  }
-  const other = layer !== state.layer || head !== state.head, go = made("button", { type: "button" }, choice.headline);
+  if (state.auto) Object.assign(state, fits);
+  const go = made("button", { type: "button" }, choice.headline);
   go.addEventListener("click", () => {
     Object.assign(state, fits, { auto: true });
     drawHead();
   });
   byId("fits").replaceChildren("You chose this head. This one fits the text: ", go);
-  byId("fits").hidden = !other;
+  if (state.auto) drawHead();
+  else drawFits();
+}
+
+// another head may fit the text better than the chosen one
+function drawFits() {
+  const [fits] = headlines;
+  byId("fits").hidden = state.auto || !fits || fits.text !== run.text || (fits.layer === state.layer && fits.head === state.head);
+}
+
+let linesOf = null; // the run whose tokens the two columns name
+
+function drawLinks() {
+  if (linesOf !== run.layers) columns = null;
+  linesOf = run.layers;
+  drawColumns();
+}
+
+// the image under a veil that is thin where the chosen query's weights are
+function drawImage() {
+  const box = byId("seen"), boxes = run.boxes.filter(([key]) => key < run.keys.length), image = box.image;
+  box.hidden = !image || !boxes.length;
+  if (box.hidden) return;
+  const pen = box.getContext("2d"), weights = weightsOf(state.layer, state.head, spot.query), most = Math.max(...boxes.map(([key]) => weights[key])) || 1;
+  [box.width, box.height] = [image.naturalWidth, image.naturalHeight];
+  pen.drawImage(image, 0, 0);
+  for (const [key, x0, y0, x1, y1] of boxes) {
+    pen.fillStyle = `rgb(0 0 0 / ${0.8 * (1 - weights[key] / most)})`;
+    pen.fillRect(x0 * box.width, y0 * box.height, (x1 - x0) * box.width, (y1 - y0) * box.height);
+  }
+}
+
+async function openImage(file) {
+  const image = new Image();
+  image.src = URL.createObjectURL(file);
+  await image.decode().catch(() => null); // the server says what is wrong with it
+  byId("seen").image = image.naturalWidth ? image : null;
 }
 
 // the heads through which the likeliest next token comes, each a button
@@ -183,7 +222,7 @@ async function download(command, accept, suffix) {
   }
 }
 
-const quotedForShell = (said) => /^[\w.,:/@=+-]+$/.test(said) && !said.startsWith("-") ? said : `'${said.replaceAll("'", `'\\''`)}'`;
+const quotedForShell = (said) => /^[\w.,:/@=+-]+$/.test(said) ? said : `'${said.replaceAll("'", `'\\''`)}'`;
 
 // what a shell types for the same picture; files have the place of their own name
 function commandLine() {
@@ -192,8 +231,9 @@ function commandLine() {
   words.push("--head", ...(state.removed.length ? [state.removed.map(nameOf).join(), "--together"] : [headName(), "--query", String(state.query)]));
   if (chat) words.push("--special", "--no-bos");
   if (beside) words.push(isSelf() ? "--text-pair" : "--target", beside);
-  if (image) words.push("--image", "FILE");
-  if (run.read) words.push(...(run.read.startsWith("-") ? ["--"] : []), sound ? "FILE" : run.read);
+  if (image && about.text) words.push("--image", "FILE");
+  const text = about.text ? run.read : "FILE";
+  if (text) words.push(...(text.startsWith("-") ? ["--"] : []), text);
   return words.map(quotedForShell).join(" ");
 }
 

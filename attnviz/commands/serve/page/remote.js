@@ -102,6 +102,7 @@ class Remote extends Engine {
   }
 
   async #follow(run, parts, signal) {
+    await new Promise((go) => { setTimeout(go); }); // the page has taken the run over by then
     try {
       for await (const part of parts) {
         if (signal.aborted) return;
