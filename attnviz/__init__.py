@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from attnviz.commands.report.record import ResultsReport
     from attnviz.commands.report.rows import Evaluation
     from attnviz.commands.scan.command import estimate_scan, scan
+    from attnviz.commands.serve.command import live
     from attnviz.commands.show.capture import (
         AttentionCapture,
         Link,
@@ -125,6 +126,7 @@ __all__ = [
     "from_attention",
     "generate",
     "heads",
+    "live",
     "load",
     "load_model",
     "panels",
@@ -159,6 +161,7 @@ _HOME = {
     "attnviz.records.why": "Why WhyMean Write",
     "attnviz.records.predict": "Prediction PredictionMean",
     "attnviz.commands.ablate.command": "ablate",
+    "attnviz.commands.serve.command": "live",
     "attnviz.commands.show.capture": "AttentionCapture Link capture from_attention load verify",
     "attnviz.commands.circuit.command": "circuit",
     "attnviz.commands.compare.command": "compare",

@@ -6,17 +6,20 @@ import secrets
 import socket
 from contextlib import suppress
 from threading import Thread
-from typing import Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from rich.text import Text
 
 from attnviz.errors import UsageError, missing, option
 from attnviz.kit import completion
 from attnviz.kit import options as g
-from attnviz.kit.option import command, panel_option
+from attnviz.kit.option import command, feature, panel_option
 from attnviz.kit.session import Session
-from attnviz.kit.values import Loaded, model_of
+from attnviz.kit.values import AnyModel, Loaded, loaded, model_of
 from attnviz.models.placement import BUILTIN
+
+if TYPE_CHECKING:
+    from attnviz.commands.serve.notebook import Live
 
 HERE = "127.0.0.1"
 LEAST_TOKEN = 8
@@ -62,6 +65,26 @@ Token: TypeAlias = Annotated[
     ),
 ]
 
+
+@feature()
+def live(model: AnyModel = BUILTIN) -> "Live":
+    """Show a model's live page in a notebook's cell, which the kernel answers.
+
+    A chosen head and query are its `head` and `query`; `capture` has the patterns of its text. It
+    needs the extra notebook.
+
+    Args:
+        model: a name as for `load_model`, or a loaded model.
+    """
+    try:
+        from attnviz.commands.serve.notebook import Live
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("anywidget", "traitlets"):
+            raise
+        raise missing("a live cell needs anywidget", "notebook") from None
+    return Live(loaded(model))
+
+
 EXAMPLES = """
 attnviz serve --open
 attnviz serve -m gpt2 -m distilgpt2 --port 8000
@@ -90,17 +113,19 @@ def serve(
     """
     _check_host(host, token)
     try:
-        from attnviz.commands.serve.app import listen, server_of
+        from attnviz.commands.serve.answers import answers_of
+        from attnviz.commands.serve.app import Server, listen
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
             raise
         raise missing("the server needs starlette and uvicorn", "serve") from None
     listening = _listening(host, port)
-    loaded = dict[str, Loaded]()
+    models = dict[str, Loaded]()
     for name in model or [BUILTIN]:
-        loaded[name] = model_of(session, g.WhichModel(name, revision, offline), run, kind)
+        models[name] = model_of(session, g.WhichModel(name, revision, offline), run, kind)
     root = session.root
-    server = server_of(loaded, root.command.list_commands(root), lambda: root.command.whole(root))
+    answers = answers_of(models, root.command.list_commands(root))
+    server = Server(answers, lambda: root.command.whole(root))
     own = token or secrets.token_urlsafe(16)
     address = f"http://{_shown(host)}:{listening.getsockname()[1]}/?token={own}"
 

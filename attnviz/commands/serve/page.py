@@ -8,7 +8,18 @@ from attnviz.commands.explain.page import ENGINE, PARTS, TRY, data_of
 from attnviz.commands.explain.page import FOLDER as LESSON
 from attnviz.commands.explain.page import STYLES as LESSON_STYLES
 from attnviz.commands.explain.readings import carried_readouts
-from attnviz.draw.page import COMMON, HALF, HEAD, LINES, MAP, filled, policy, safe_json, source
+from attnviz.draw.page import (
+    COMMON,
+    HALF,
+    HEAD,
+    LINES,
+    MAP,
+    filled,
+    policies,
+    policy,
+    safe_json,
+    source,
+)
 from attnviz.draw.titles import amount
 from attnviz.errors import AttnvizError, readable
 from attnviz.inputs.given import MEDIA
@@ -23,8 +34,14 @@ FIRST = "a fluffy blue creature roamed the verdant forest"
 """The text of a page that was opened without one."""
 
 
-def page_of(model: Loaded, name: str, others: Sequence[str]) -> tuple[str, str]:
-    """The page of a model, and its policy; `others`: names of models that the server has, too."""
+def page_of(
+    model: Loaded, name: str, others: Sequence[str], *, asks: bool = True
+) -> tuple[str, str]:
+    """The page of a model, and its policy.
+
+    `others`: names of models that the server has, too. `asks`: it asks the server that it comes
+    from; else the frame that it stands in, and its policy stands in the page.
+    """
     style, script = source(*STYLES), source(*SCRIPTS)
     loaded, data = model._loaded, data_of(model._loaded)
     width = int(loaded.output_vectors().size(-1)) if loaded.card.readouts else 0
@@ -43,11 +60,11 @@ def page_of(model: Loaded, name: str, others: Sequence[str]) -> tuple[str, str]:
         "readouts": readouts,
         "about": {**data["about"], "d_model": width, "error": None, "norm": "", "biases": []},
         "model": name,
-        "live": {"models": [name, *others], **_inputs(model)},
+        "live": {"models": [name, *others], "asks": asks, **_inputs(model)},
     }
     values = {
         "title": escape(f"{readable(name)} · attnviz"),
-        "policies": "",  # a header has it
+        "policies": "" if asks else policies(policy(style, script)),  # else a header has it
         "style": style,
         "text": escape(first),
         "data": safe_json({**data, **own}),

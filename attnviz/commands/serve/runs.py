@@ -21,7 +21,7 @@ from attnviz.commands.serve.asked import Asked
 from attnviz.draw.headlines import head_title
 from attnviz.draw.page import LEVELS, THUMBNAIL
 from attnviz.draw.titles import text_notes
-from attnviz.errors import AttnvizError, as_argument, spelled
+from attnviz.errors import AttnvizError, InputError, as_argument, spelled
 from attnviz.kit.bringing import bringing, picked_head, read_last
 from attnviz.kit.choose import first_query, moves_are_found, plan_heads
 from attnviz.kit.intervene import Progress, intervene, site_of
@@ -106,6 +106,17 @@ class Runs:
     model: Loaded
     _kept: OrderedDict[Asked, Run] = field(default_factory=OrderedDict)
 
+    def of_text(self, text: str) -> Run:
+        """The last run of a text.
+
+        Raises:
+            InputError: none is kept.
+        """
+        for run in reversed(self._kept.values()):
+            if run.asked.text == text:
+                return run
+        raise InputError("this text has not been run", "wait until its picture is there")
+
     def parts(self, asked: Asked, at: Head | None, tell: Progress) -> Iterator[Sent]:
         """Run a text, and yield its parts; `at`: the head whose weights and layer are sent."""
         run = self._run(asked, tell)
@@ -119,11 +130,11 @@ class Runs:
         yield from self.head(asked, at, tell, weights=False)
 
     def head(
-        self, asked: Asked, at: Head, tell: Progress, *, weights: bool = True
+        self, asked: Asked, at: Head | None, tell: Progress, *, weights: bool = True
     ) -> Iterator[Sent]:
         """The weights of a head, then its layer in full."""
         run = self._run(asked, tell)
-        if at not in run.heads:
+        if at is None or at not in run.heads:
             return
         if weights:
             yield Sent({"part": "head"}, {_name(at): run.capture.weights(at)})

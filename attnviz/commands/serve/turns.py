@@ -11,13 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 from attnviz.commands.serve.runs import Runs
 from attnviz.errors import AttnvizError, as_argument
 from attnviz.kit.values import Loaded
 
 T = TypeVar("T")
+Work: TypeAlias = Callable[["Turn[T]"], Iterator[T]]
 VIEWS = 100
 """Views whose last requests are remembered."""
 SLOW, STEP = 0.5, 0.2
@@ -48,62 +49,76 @@ class Served:
 
 @dataclass(eq=False)
 class Turn(Generic[T]):
-    """A request's work on a model, and what it has yielded so far.
+    """A request's work on a model; `give` takes what it yields, its error, and at last None.
 
     Called with the number of finished steps and of all steps, it raises `GaveWay` if the result is
-    no longer wanted, and tells a slow run's progress by `progress`.
+    no longer wanted, and gives a slow run's progress, made by `progress`.
     """
 
     served: Served
     view: str
     ending: Event
+    give: Callable[[T | Exception | None], object]
     progress: Callable[[int, int], T] | None = None
+    gone: Event = field(default_factory=Event)
 
     def __post_init__(self) -> None:
         self._number = self.served.number(self.view) if self.view else 0
-        self._gone, self._told = Event(), monotonic() + SLOW
-        self._loop, self._made = asyncio.get_running_loop(), asyncio.Queue[T | Exception | None]()
+        self._told = monotonic() + SLOW
 
     def __call__(self, done: int = 0, of: int = 0) -> None:
         newest = not self.view or self.served.latest.get(self.view) == self._number
-        if self._gone.is_set() or self.ending.is_set() or not newest:
+        if self.gone.is_set() or self.ending.is_set() or not newest:
             raise GaveWay
         if self.progress and of and monotonic() > self._told:
             self._told = monotonic() + STEP
-            self.yielded(self.progress(done, of))
+            self.give(self.progress(done, of))
 
-    def yielded(self, made: T | Exception | None) -> None:
-        """Hand something over from the thread to who waits for it."""
-        with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(self._made.put_nowait, made)
-
-    async def parts(self, work: Callable[["Turn[T]"], Iterator[T]]) -> AsyncGenerator[T]:
-        """Work in a thread, and yield what it yields.
-
-        Raises:
-            AttnvizError: the work did.
-        """
+    def begin(self, work: Work[T]) -> None:
+        """Work in a thread."""
         Thread(target=self._work, args=[work], daemon=True).start()
-        try:
-            while (made := await self._made.get()) is not None:
-                if isinstance(made, Exception):
-                    raise made
-                yield made
-        finally:
-            self._gone.set()
 
-    def _work(self, work: Callable[["Turn[T]"], Iterator[T]]) -> None:
+    def _work(self, work: Work[T]) -> None:
         try:
             with self.served.one:
                 self()
                 for part in work(self):
-                    self.yielded(part)
+                    self.give(part)
         except GaveWay:
             pass
         except Exception as error:
-            self.yielded(error)
+            self.give(error)
         finally:
-            self.yielded(None)
+            self.give(None)
+
+
+async def parts_of(
+    served: Served,
+    view: str,
+    ending: Event,
+    work: Work[T],
+    progress: Callable[[int, int], T] | None = None,
+) -> AsyncGenerator[T]:
+    """Yield what work in a thread yields; it gives way when nobody takes it any more.
+
+    Raises:
+        AttnvizError: the work did.
+    """
+    loop, made = asyncio.get_running_loop(), asyncio.Queue[T | Exception | None]()
+
+    def give(part: T | Exception | None) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(made.put_nowait, part)
+
+    turn = Turn[T](served, view, ending, give, progress)
+    turn.begin(work)
+    try:
+        while (part := await made.get()) is not None:
+            if isinstance(part, Exception):
+                raise part
+            yield part
+    finally:
+        turn.gone.set()
 
 
 def sentence_of(error: Exception) -> str:

@@ -251,4 +251,5 @@ function tellRun() {
   byId("notes").textContent = run.notes.join(" ");
   byId("command").textContent = commandLine();
   byId("why").hidden = true;
+  if (inFrame) window.parent.postMessage({ attnvizPicked: { head: headName(), query: state.query, text: run.text } }, "*");
 }

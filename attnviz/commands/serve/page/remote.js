@@ -6,6 +6,7 @@ const SIZES_OF = { f4: 4, f2: 2, u1: 1 };
 
 async function openEngine(data) {
   const engine = new Remote(data);
+  if (!data.live.asks) listenToKernel();
   makeLive(engine);
   return engine;
 }
@@ -22,8 +23,44 @@ function unpackedPart(bytes) {
   return { ...facts, arrays: Object.fromEntries(arrays) };
 }
 
+// ---- a notebook's kernel, which the cell asks for this frame ----
+
+const waiting = new Map(); // by the number of a question: what takes each message of its answer
+
+function listenToKernel() {
+  addEventListener("message", ({ data, source }) => {
+    if (source === window.parent && data?.attnvizTells) waiting.get(data.attnvizTells.id)?.(data.attnvizTells);
+  });
+}
+
+// the messages that answer a question; at last one that ends them
+async function* toldByKernel(question, signal) {
+  const id = crypto.getRandomValues(new Uint32Array(1))[0], told = [], ask = (message) => window.parent.postMessage({ attnvizAsks: { id, ...message } }, "*");
+  let wake = () => {};
+  waiting.set(id, (message) => { told.push(message); wake(); });
+  signal?.addEventListener("abort", () => { ask({ gone: true }); told.push({ ends: true }); wake(); });
+  ask(question);
+  try {
+    for (;;) {
+      while (!told.length) await new Promise((done) => { wake = done; });
+      const message = told.shift();
+      if (message.wrong) throw new Error(message.wrong);
+      if (message.ends) return;
+      yield message.part;
+    }
+  } finally {
+    waiting.delete(id);
+  }
+}
+
+// ---- a server ----
+
 // the parts of an answer, as they come
 async function* partsFrom(path, content, signal) {
+  if (!data.live.asks) {
+    for await (const part of toldByKernel({ path, content }, signal)) yield unpackedPart(part.subarray(4));
+    return;
+  }
   const reader = (await answerOf(path, content, { signal })).body.getReader();
   let held = new Uint8Array(0);
   for (let { value, done } = await reader.read(); !done; { value, done } = await reader.read()) {
@@ -42,6 +79,11 @@ async function* partsFrom(path, content, signal) {
 
 // an answer of the server, or the sentence that it refuses with
 async function answerOf(path, content, { signal, accept = "application/json" } = {}) {
+  if (!data.live.asks) {
+    const parts = [];
+    for await (const part of toldByKernel({ path, content, accept }, signal)) parts.push(part);
+    return new Response(new Blob(parts));
+  }
   let answer;
   try {
     answer = await fetch(path, { method: "POST", headers: { "content-type": "application/json", accept }, body: JSON.stringify(content), signal });

@@ -1,0 +1,123 @@
+"""What is answered, be it asked over HTTP or by a notebook's cell: parts of runs, and commands."""
+
+import json
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from attnviz.commands.serve.asked import asked_of, head_in
+from attnviz.commands.serve.runs import Runs, Sent
+from attnviz.commands.serve.turns import Served, Turn, Work, sentence_of
+from attnviz.errors import UsageError
+from attnviz.inputs.given import within
+from attnviz.kit.calling import Offered, json_of, offered
+from attnviz.kit.intervene import watched
+from attnviz.kit.values import Loaded
+from attnviz.kit.write import encoded
+
+FORMATS = {
+    "application/json": "json",
+    "text/plain": "txt",
+    "text/csv": "csv",
+    "text/html": "html",
+    "image/png": "png",
+    "image/svg+xml": "svg",
+    "application/pdf": "pdf",
+    "application/x-npz": "npz",
+}
+"""What a command's result can be, by the `Accept` of a request."""
+LONGEST_VIEW = 40
+Token: TypeAlias = Callable[[str], bytes]
+
+
+def packed(part: Sent) -> bytes:
+    """A part as the page reads it: its length, the facts' length, the facts, and the arrays.
+
+    Each array begins at a multiple of 4 bytes after the facts, as its name, type and size say.
+    """
+    arrays, forms = [], []
+    for name, array in part.arrays.items():
+        content = array.tobytes()
+        arrays.append(content + bytes(-len(content) % 4))
+        forms.append([name, array.dtype.kind + str(array.dtype.itemsize), array.size])
+    facts = json.dumps({**part.facts, "arrays": forms}, ensure_ascii=True).encode()
+    facts += b" " * (-len(facts) % 4)
+    whole = b"".join([struct.pack("<I", len(facts)), facts, *arrays])
+    return struct.pack("<I", len(whole)) + whole
+
+
+def told(done: int, of: int) -> bytes:
+    return packed(Sent({"part": "progress", "done": done, "of": of}))
+
+
+def wrong_part(error: Exception) -> bytes:
+    return packed(Sent({"part": "wrong", "wrong": sentence_of(error)}))
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Models by name, and the commands that are offered with them."""
+
+    served: Mapping[str, Served]
+    commands: Mapping[str, Offered]
+
+    def model(self, name: object) -> tuple[str, Served]:
+        """The model of a name; the first one for None."""
+        name = next(iter(self.served)) if name is None else name
+        if not isinstance(name, str) or name not in self.served:
+            raise UsageError("this model is not loaded", f"name one of {', '.join(self.served)}")
+        return name, self.served[name]
+
+    def run(self, path: str, content: Mapping[str, Any]) -> tuple[Served, str, Work[bytes]]:
+        """The model, the view and the work of what a page asks: "run", "head" or "without"."""
+        _, served = self.model(content.get("model"))
+        asked, view, head = asked_of(content), content.get("view", ""), head_in(content.get("head"))
+        removed = [*filter(None, map(head_in, content.get("removed") or []))]
+        if not isinstance(view, str) or len(view) > LONGEST_VIEW:
+            raise UsageError("“view” is not a short text", "leave it out")
+        runs = served.runs
+
+        def parts(turn: Turn[bytes]) -> Iterator[Sent]:
+            if path == "without":
+                return runs.without(asked, removed, turn)
+            return runs.parts(asked, head, turn) if path == "run" else runs.head(asked, head, turn)
+
+        def work(turn: Turn[bytes]) -> Iterator[bytes]:
+            with within(None), watched(turn):
+                yield from map(packed, parts(turn))
+
+        return served, view, work
+
+    def call(
+        self, name: str, content: Mapping[str, Any], form: str, token: Token | None = None
+    ) -> tuple[Served, Work[bytes]]:
+        """The model and the work of a command's call; `token` makes what tells a written token."""
+        own, served = self.model(content.get("model"))
+        models = {own: served.model, **{each: one.model for each, one in self.served.items()}}
+
+        def work(turn: Turn[bytes]) -> Iterator[bytes]:
+            def read(text: str) -> None:
+                turn()
+                if token:
+                    turn.give(token(text))
+
+            with watched(turn, read):
+                yield written(self.commands[name].call(content, models, None), form)
+
+        return served, work
+
+
+def answers_of(models: Mapping[str, Loaded], commands: Iterable[str]) -> Answers:
+    """The answers about loaded models; `commands`: all that there are."""
+    served = {name: Served(model, Runs(model)) for name, model in models.items()}
+    return Answers(served, offered(commands))
+
+
+def written(result: Any, form: str) -> bytes:
+    """A result in a format, as its command writes it."""
+    if form == "json":
+        return json_of(result).encode()
+    if form == "txt":
+        return f"{result}\n".encode(errors="replace")
+    return b"".join(encoded(result.pieces(form)))
