@@ -52,6 +52,8 @@ HALVED = 1 << 20
 """The most numbers of a layer that are sent with 32 bits each; more have 16."""
 OF_HEAD = ("q", "k", "v", "z", "scores", "pattern", "written")
 OF_RUN = ("embedding", "position")
+LEAST_EFFECT = 0.05
+"""The least effect, in logits, of a head that is named."""
 KEPT = 2
 """Runs of a model that are kept for further questions about them."""
 
@@ -271,7 +273,7 @@ def _choice(shown: Exhibit) -> Mapping[str, Any]:
 
 def _told(brings: Bringing, capture: Capture) -> Mapping[str, Any]:
     keys = (token.index for token in capture.key_tokens if token.start == brings.start)
-    effects = [[*head, round(effect, 3)] for head, effect in brings.effects if effect > 0]
+    effects = [[*head, float(effect)] for head, effect in brings.effects if effect >= LEAST_EFFECT]
     key = next((key for key in keys if not capture.key_tokens[key].special), 0)
     return {"token": brings.token, "key": key, "heads": effects[:4], "stands": brings.times >= 1}
 

@@ -172,7 +172,7 @@ function drawBrings(brings) {
     });
     return choice;
   });
-  byId("brings").replaceChildren(`${brings.token.replaceAll('"', "")} is brought from `, key, brings.stands ? " by " : " (not more than a random token would be) by ", ...heads.flatMap((each) => [each, " "]));
+  byId("brings").replaceChildren(word(brings.token.slice(1, -1).trim()), " is brought from ", key, brings.stands ? " by " : " (not more than a random token would be) by ", ...heads.flatMap((each) => [each, " "]));
 }
 
 // ---- why, the command line, and what is taken along ----
