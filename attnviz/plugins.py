@@ -38,13 +38,13 @@ class Plugin:
     summary: str
     point: "EntryPoint"
 
-    def failed(self, why: str) -> PluginError:
+    def failed(self, why: str, error: type[AttnvizError] = PluginError) -> AttnvizError:
         """The error about it; `why`: a clause without its subject."""
         wrong = f"the plugin {self.package} ({self.name}) {why}"
-        return PluginError(wrong, f"update {self.package}, or uninstall it")
+        return error(wrong, f"update {self.package}, or uninstall it")
 
     @contextmanager
-    def working(self, fails: str) -> Iterator[None]:
+    def working(self, fails: str, kind: type[AttnvizError] = PluginError) -> Iterator[None]:
         """Turn whatever its code raises into an error that names it; attnviz's own errors stay."""
         try:
             yield
@@ -52,15 +52,11 @@ class Plugin:
             raise
         except (Exception, SystemExit) as error:
             told = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".: ")
-            raise self.failed(f"{fails}: {told}") from error
+            raise self.failed(f"{fails}: {told}", kind) from error
 
-    def load(self) -> Any:
-        """Import what it names.
-
-        Raises:
-            PluginError: it cannot be imported.
-        """
-        with self.working("cannot be imported"):
+    def load(self, kind: type[AttnvizError] = PluginError) -> Any:
+        """Import what it names; `kind`: the error where that fails."""
+        with self.working("cannot be imported", kind):
             return self.point.load()
 
 

@@ -4,10 +4,12 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from logging import getLogger
+from os import PathLike
 from os.path import isfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attnviz.errors import ModelError, UsageError, nearest, option
 from attnviz.models.folder.config import (
@@ -71,6 +73,7 @@ from attnviz.records.heads import ModelCard, ModelFacts
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
     from attnviz.models.tokenizer import TextTokenizer
+    from attnviz.plugins import Plugin
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,8 @@ def load(source: Source) -> "LoadedModel":
             f"{option('causal')} is for {option('model', EMBEDDINGS)}",
             "this model has its own mask",
         )
+    if (pair := _pair_of(source.name)) is not None:
+        return _wrapped(pair, source)
     folder, revision = locate(source)
     config = read_config(folder)
     model: LoadedModel
@@ -118,6 +123,8 @@ def load(source: Source) -> "LoadedModel":
 
         check_kind(source.kind)
         model = load_native(folder, source.name, revision, source.placement)
+    elif source.engine == "auto" and (plugin := _plugin(str(config.get("model_type")))):
+        model = _wrapped(_call(plugin, str(folder)), source)
     else:
         from attnviz.models.huggingface.load import load_huggingface
 
@@ -125,6 +132,61 @@ def load(source: Source) -> "LoadedModel":
     own_code, quantization = bool(config.get("auto_map")), quantization_of(folder)
     identity = replace(model.identity, own_code=own_code, quantization=quantization)
     return replace(model, identity=identity)
+
+
+# Loaders of other packages. One is an entry point named as the scheme of the models' names
+# (`scheme:name`) or as a `model_type` that attnviz does not run itself. It is called with the name,
+# or with the folder of that type, and gives a transformers model and its tokenizer, as
+# `attnviz.load_model` takes them; for a name, it may also give a folder or a GGUF file.
+
+
+def _plugin(name: str) -> "Plugin | None":
+    from attnviz.plugins import found
+
+    return found("models").get(name)
+
+
+def _call(plugin: "Plugin", what: str) -> Any:
+    """What a loader gives: a path, or a model and its tokenizer.
+
+    Raises:
+        ModelError: it fails, or gives anything else.
+    """
+    load = plugin.load(ModelError)
+    with plugin.working(f"cannot load {what!r}", ModelError):
+        given = load(what)
+    if isinstance(given, str | PathLike) or (isinstance(given, tuple) and len(given) == 2):
+        return given
+    raise plugin.failed(f"gives no model and tokenizer for {what!r}", ModelError)
+
+
+@lru_cache(1)  # it is asked for in several places, and may take long
+def _given(name: str) -> Any:
+    """What the plugin of its scheme gives for a model's name; None where there is none."""
+    scheme, colon, rest = name.partition(":")
+    plugin = _plugin(scheme) if colon and not OF_HUB.fullmatch(name) else None
+    return _call(plugin, rest) if plugin else None
+
+
+def _pair_of(name: str) -> tuple[Any, Any] | None:
+    """The model and the tokenizer that a plugin gives for a name."""
+    given = _given(name)
+    return given if isinstance(given, tuple) else None
+
+
+def _wrapped(pair: Any, source: Source) -> "LoadedModel":
+    """A plugin's model, on the device and in the type that the source names."""
+    from attnviz.models.huggingface.load import wrap_huggingface
+
+    if source.revision is not None or source.offline or source.engine == "native":
+        raise UsageError(
+            f"a plugin loads {source.name}, and some options do not reach it",
+            f"leave {option('engine')}, {option('revision')} and {option('offline')} out",
+        )
+    model, tokenizer = pair
+    if hasattr(model, "to"):  # else it is refused below
+        model = model.to(source.placement.torch_device(), source.placement.torch_dtype()).eval()
+    return wrap_huggingface(model, tokenizer, source.kind, source.name)
 
 
 def _runs_natively(folder: Path, source: Source) -> bool:
@@ -177,6 +239,8 @@ def tokenizer_of(source: Source) -> "TextTokenizer":
     """A model's tokenizer, without its weights."""
     from attnviz.models.tokenizer import read_folder
 
+    if _pair_of(source.name) is not None:
+        return load(source).tokenizer
     folder, _ = locate(source)
     return read_folder(folder, source.name)[2]
 
@@ -245,6 +309,8 @@ def identity_of(source: Source, parameters: int = 0) -> ModelIdentity:
     name, revision = source.name, source.revision
     if name == EMBEDDINGS:
         return ModelIdentity(name, name, (1,), parameters, "none", "none")
+    if _pair_of(name) is not None:
+        return load(source).identity
     local = _local_folder(name)
     folder = local or cached(name, revision)
     if folder is None and name in GPT_SIZES and revision is None:
@@ -288,7 +354,8 @@ def quantization_of(folder: Path) -> str | None:
 
 def dequantised(source: Source) -> str:
     """What quantised weights take in memory; empty for a model of others."""
-    folder = None if source.name in KNOWN_MODELS else locate(source)[0]
+    known = source.name in KNOWN_MODELS or _pair_of(source.name) is not None
+    folder = None if known else locate(source)[0]
     quantization = quantization_of(folder) if folder else None
     if folder is None or quantization in (None, "F32", "F16", "BF16"):
         return ""
@@ -343,6 +410,13 @@ def _local_path(name: str) -> Path | None:
     if name in KNOWN_MODELS:
         of_bundle = BUILTIN if name == EMBEDDINGS else name
         return bundled_folder(of_bundle) if of_bundle in BUNDLED else None
+    if isinstance(given := _given(name), tuple):
+        raise ModelError(
+            f"{name} is only in memory, as a plugin loads it",
+            "run it: attnviz show, heads and others do",
+        )
+    if given is not None:
+        return Path(given)
     looks_like_a_path = name.startswith((".", "/", "~")) or name.count("/") > 1
     if name.lower().endswith(GGUF):
         looks_like_a_path = not OF_HUB.fullmatch(name)
@@ -391,6 +465,9 @@ def files_of_model(source: Source) -> list[tuple[str, int, str]]:
     """
     if source.name == EMBEDDINGS:
         return []
+    if _pair_of(source.name) is not None:
+        plugin = _plugin(source.name.partition(":")[0])
+        return [(plugin.package, 0, plugin.version)] if plugin else []
     folder, revision = locate(source)
     if source.name in KNOWN_MODELS:
         return []  # they change with the version of attnviz

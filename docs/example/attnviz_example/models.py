@@ -18,5 +18,6 @@ def load(name: str) -> tuple[Any, Any]:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
     set_seed(0)
-    config = GPT2Config(vocab_size=len(letters), n_embd=32, n_layer=int(name), n_head=4)
+    sizes = {"vocab_size": len(letters), "n_embd": 32, "n_layer": int(name), "n_head": 4}
+    config = GPT2Config(**sizes, bos_token_id=None, eos_token_id=None)
     return GPT2LMHeadModel(config).eval(), PreTrainedTokenizerFast(tokenizer_object=tokenizer)
