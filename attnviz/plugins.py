@@ -38,10 +38,14 @@ class Plugin:
     summary: str
     point: "EntryPoint"
 
+    @property
+    def named(self) -> str:
+        """Its name in a sentence."""
+        return f"the plugin {self.package} ({self.name})"
+
     def failed(self, why: str, error: type[AttnvizError] = PluginError) -> AttnvizError:
         """The error about it; `why`: a clause without its subject."""
-        wrong = f"the plugin {self.package} ({self.name}) {why}"
-        return error(wrong, f"update {self.package}, or uninstall it")
+        return error(f"{self.named} {why}", f"update {self.package}, or uninstall it")
 
     @contextmanager
     def working(self, fails: str, kind: type[AttnvizError] = PluginError) -> Iterator[None]:
@@ -107,9 +111,10 @@ def leave_out(plugin: Plugin, error: AttnvizError) -> None:
     """Do without a plugin, and name it once: the command line makes a note of it."""
     from multiprocessing import parent_process
 
+    why = error.wrong.removeprefix(f"{plugin.named} ")
     if plugin not in FAULTS and parent_process() is None:  # which named it already
         getLogger("attnviz.plugins").warning("%s; attnviz works without it", error.wrong)
-    FAULTS.setdefault(plugin, error.wrong)
+    FAULTS.setdefault(plugin, why)
 
 
 def found(group: str, taken: Container[str] = ()) -> Mapping[str, Plugin]:
