@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import copy_context
 from functools import cache
-from logging import WARNING, Handler, LogRecord, getLogger
+from logging import LogRecord, getLogger
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -251,29 +251,17 @@ def _main(
 _program = cache(lambda: typer.main.get_command(app))
 
 
-class _Kept(Handler):
-    """Keeps warnings until the session knows whether notes are wanted."""
-
-    def __init__(self) -> None:
-        super().__init__(WARNING)
-        self.messages: list[str] = []
-
-    def emit(self, record: LogRecord) -> None:
-        self.messages.append(record.getMessage())
-
-
 def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     """Run the command line; every error ends here, as one sentence on stderr."""
-    logger, kept = getLogger("attnviz.plugins"), _Kept()
-    logger.addHandler(kept)
-    logger.propagate = False
+    logger, kept = getLogger("attnviz.plugins"), list[LogRecord]()
+    logger.addFilter(kept.append)  # type: ignore[arg-type]  # a filter that drops every record
     try:
         return _run(arguments, session)
-    finally:
-        logger.removeHandler(kept)
-        logger.propagate = True
-        for message in kept.messages:
-            session.note(message)
+    finally:  # when it is known whether notes are wanted
+        logger.removeFilter(kept.append)  # type: ignore[arg-type]
+        if "_ATTNVIZ_COMPLETE" not in session.environment.variables:
+            for record in kept:
+                session.note(record.getMessage())
 
 
 def _run(arguments: Sequence[str], session: Session) -> ExitStatus:

@@ -19,7 +19,7 @@ from attnviz.errors import AttnvizError, UsageError, readable
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-GROUPS = ("commands", "metrics", "models")
+GROUPS = ("attnviz.commands", "attnviz.metrics", "attnviz.models")
 T = TypeVar("T")
 
 
@@ -66,33 +66,23 @@ class Plugin:
 
 @cache
 def plugins() -> tuple[Plugin, ...]:
-    """Every plugin, in the order of the names of packages; of a package that is there twice, the
-    first one on the path."""
+    """Every plugin, by the names of packages; of one that is there twice, the first on the path."""
     packages: dict[str, list[Plugin]] = {}
     for folder in _folders():
         from importlib.metadata import Distribution  # takes a moment, and most have no plugin
 
         with suppress(Exception):  # the metadata of others may be damaged in any way
             package = Distribution.at(folder)
-            about = package.metadata.json
-            name, version = readable(str(about["name"])), readable(str(about["version"]))
-            summary = readable(str(about.get("summary", "")))
-            packages.setdefault(
-                re.sub(r"[-_.]+", "-", name).lower(),
-                [
-                    Plugin(group, readable(each.name), name, version, summary, each)
-                    for group in GROUPS
-                    for each in package.entry_points.select(group=f"attnviz.{group}")
-                ],
-            )
+            told = package.metadata.json
+            about = [readable(str(told.get(each, ""))) for each in ("name", "version", "summary")]
+            points = [(g, each) for g in GROUPS for each in package.entry_points.select(group=g)]
+            own = [Plugin(g.split(".")[1], readable(p.name), *about, p) for g, p in points]
+            packages.setdefault(re.sub(r"[-_.]+", "-", about[0]).lower(), own)
     return tuple(each for name in sorted(packages) for each in packages[name])
 
 
 def _folders() -> Iterator[str]:
-    """The folders of metadata that name a plugin.
-
-    `importlib.metadata.entry_points` takes ten times as long, for which every `--help` would wait.
-    """
+    """The folders of metadata that name a plugin; `entry_points()` takes ten times as long."""
     for place in dict.fromkeys(each or os.curdir for each in sys.path):
         with suppress(OSError):
             for each in sorted(os.listdir(place)):

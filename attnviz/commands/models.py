@@ -208,14 +208,11 @@ def _readouts(readouts: Sequence[ReadOut], width: int) -> Iterator[Text]:
 def listed_plugins(added: Sequence[Plugin], width: int) -> Iterator[RenderableType]:
     """What other packages add, a row each."""
     columns = (*map(Column, ("adds to", "name", "package")), Column("", wraps=True))
-    rows = [
-        (each.group, each.name, f"{each.package} {each.version}", FAULTS.get(each, "works"))
-        for each in added
-    ]
-    if rows:
-        yield from listing(columns, rows, width)
-    else:
-        yield from folded(Text("No installed package adds a command, metric or model."), width)
+    state = {each: FAULTS.get(each, "works") for each in added}
+    rows = [(p.group, p.name, f"{p.package} {p.version}", state[p]) for p in added]
+    yield from listing(columns, rows, width)
+    if not added:
+        yield from folded(Text("No installed package adds anything.", style="dim"), width)
 
 
 EVERY = Form[Sequence[ModelFacts]](
@@ -290,14 +287,7 @@ def models(
         session.quiet = True  # a note of each that fails would say it again
         return
     if save is not None:
-        if name is None:
-            raise UsageError(f"{option('save')} needs a model", "name a GGUF file")
-        source = g.source_of(session, g.WhichModel(model=name))
-        if takes := dequantised(source):
-            session.note(takes)
-        with as_output_error(save):
-            save_folder(source, save)
-        session.wrote(save)
+        _save(session, name, save)
     to = destination_of(session, output)
     described = None if name is None else _described(name)
     known = known_models() if described is None else [described[0]]
@@ -306,6 +296,17 @@ def models(
         models = [identity_of(Source(each.name), each.parameters) for each in known]
         result = replace(result, models=models)
     deliver_result(session, to, result)
+
+
+def _save(session: Session, name: str | None, target: Path) -> None:
+    if name is None:
+        raise UsageError(f"{option('save')} needs a model", "name a GGUF file")
+    source = g.source_of(session, g.WhichModel(model=name))
+    if takes := dequantised(source):
+        session.note(takes)
+    with as_output_error(target):
+        save_folder(source, target)
+    session.wrote(target)
 
 
 def _tried(session: Session) -> Sequence[Plugin]:

@@ -4,12 +4,11 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 from logging import getLogger
-from os import PathLike
 from os.path import isfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attnviz.errors import ModelError, UsageError, nearest, option
 from attnviz.models.folder.config import (
@@ -108,8 +107,6 @@ def load(source: Source) -> "LoadedModel":
             f"{option('causal')} is for {option('model', EMBEDDINGS)}",
             "this model has its own mask",
         )
-    if (pair := _pair_of(source.name)) is not None:
-        return _wrapped(pair, source)
     folder, revision = locate(source)
     config = read_config(folder)
     model: LoadedModel
@@ -124,7 +121,7 @@ def load(source: Source) -> "LoadedModel":
         check_kind(source.kind)
         model = load_native(folder, source.name, revision, source.placement)
     elif source.engine == "auto" and (plugin := _plugin(str(config.get("model_type")))):
-        model = _wrapped(_call(plugin, str(folder)), source)
+        model = _load_by(plugin, folder, source)
     else:
         from attnviz.models.huggingface.load import load_huggingface
 
@@ -134,58 +131,33 @@ def load(source: Source) -> "LoadedModel":
     return replace(model, identity=identity)
 
 
-# Loaders of other packages. One is an entry point named as the scheme of the models' names
-# (`scheme:name`) or as a `model_type` that attnviz does not run itself. It is called with the name,
-# or with the folder of that type, and gives a transformers model and its tokenizer, as
-# `attnviz.load_model` takes them; for a name, it may also give a folder or a GGUF file.
-
-
 def _plugin(name: str) -> "Plugin | None":
+    """The plugin for a scheme of names, or for a `model_type` that attnviz does not run itself."""
     from attnviz.plugins import found
 
     return found("models").get(name)
 
 
-def _call(plugin: "Plugin", what: str) -> Any:
-    """What a loader gives: a path, or a model and its tokenizer.
-
-    Raises:
-        ModelError: it fails, or gives anything else.
-    """
-    load = plugin.load(ModelError)
-    with plugin.working(f"cannot load {what!r}", ModelError):
-        given = load(what)
-    if isinstance(given, str | PathLike) or (isinstance(given, tuple) and len(given) == 2):
-        return given
-    raise plugin.failed(f"gives no model and tokenizer for {what!r}", ModelError)
-
-
-@lru_cache(1)  # it is asked for in several places, and may take long
-def _given(name: str) -> Any:
-    """What the plugin of its scheme gives for a model's name; None where there is none."""
+@cache
+def _placed(name: str) -> Path | None:
+    """The folder, or the GGUF file, that the plugin of a name's scheme gives for the rest of it."""
     scheme, colon, rest = name.partition(":")
     plugin = _plugin(scheme) if colon and not OF_HUB.fullmatch(name) else None
-    return _call(plugin, rest) if plugin else None
+    if plugin is None:
+        return None
+    find = plugin.load(ModelError)
+    with plugin.working(f"cannot find {name!r}", ModelError):
+        return Path(find(rest))
 
 
-def _pair_of(name: str) -> tuple[Any, Any] | None:
-    """The model and the tokenizer that a plugin gives for a name."""
-    given = _given(name)
-    return given if isinstance(given, tuple) else None
-
-
-def _wrapped(pair: Any, source: Source) -> "LoadedModel":
-    """A plugin's model, on the device and in the type that the source names."""
+def _load_by(plugin: "Plugin", folder: Path, source: Source) -> "LoadedModel":
+    """Run the model that a plugin makes of a folder of its type, with the tokenizer it gives."""
     from attnviz.models.huggingface.load import wrap_huggingface
 
-    if source.revision is not None or source.offline or source.engine == "native":
-        raise UsageError(
-            f"a plugin loads {source.name}, and some options do not reach it",
-            f"leave {option('engine')}, {option('revision')} and {option('offline')} out",
-        )
-    model, tokenizer = pair
-    if hasattr(model, "to"):  # else it is refused below
-        model = model.to(source.placement.torch_device(), source.placement.torch_dtype()).eval()
+    load, where = plugin.load(ModelError), source.placement
+    with plugin.working(f"cannot load {source.name!r}", ModelError):
+        model, tokenizer = load(str(folder))
+        model = model.to(where.torch_device(), where.torch_dtype()).eval()
     return wrap_huggingface(model, tokenizer, source.kind, source.name)
 
 
@@ -239,8 +211,6 @@ def tokenizer_of(source: Source) -> "TextTokenizer":
     """A model's tokenizer, without its weights."""
     from attnviz.models.tokenizer import read_folder
 
-    if _pair_of(source.name) is not None:
-        return load(source).tokenizer
     folder, _ = locate(source)
     return read_folder(folder, source.name)[2]
 
@@ -309,8 +279,6 @@ def identity_of(source: Source, parameters: int = 0) -> ModelIdentity:
     name, revision = source.name, source.revision
     if name == EMBEDDINGS:
         return ModelIdentity(name, name, (1,), parameters, "none", "none")
-    if _pair_of(name) is not None:
-        return load(source).identity
     local = _local_folder(name)
     folder = local or cached(name, revision)
     if folder is None and name in GPT_SIZES and revision is None:
@@ -354,8 +322,7 @@ def quantization_of(folder: Path) -> str | None:
 
 def dequantised(source: Source) -> str:
     """What quantised weights take in memory; empty for a model of others."""
-    known = source.name in KNOWN_MODELS or _pair_of(source.name) is not None
-    folder = None if known else locate(source)[0]
+    folder = None if source.name in KNOWN_MODELS else locate(source)[0]
     quantization = quantization_of(folder) if folder else None
     if folder is None or quantization in (None, "F32", "F16", "BF16"):
         return ""
@@ -410,13 +377,8 @@ def _local_path(name: str) -> Path | None:
     if name in KNOWN_MODELS:
         of_bundle = BUILTIN if name == EMBEDDINGS else name
         return bundled_folder(of_bundle) if of_bundle in BUNDLED else None
-    if isinstance(given := _given(name), tuple):
-        raise ModelError(
-            f"{name} is only in memory, as a plugin loads it",
-            "run it: attnviz show, heads and others do",
-        )
-    if given is not None:
-        return Path(given)
+    if placed := _placed(name):
+        return placed
     looks_like_a_path = name.startswith((".", "/", "~")) or name.count("/") > 1
     if name.lower().endswith(GGUF):
         looks_like_a_path = not OF_HUB.fullmatch(name)
@@ -465,9 +427,6 @@ def files_of_model(source: Source) -> list[tuple[str, int, str]]:
     """
     if source.name == EMBEDDINGS:
         return []
-    if _pair_of(source.name) is not None:
-        plugin = _plugin(source.name.partition(":")[0])
-        return [(plugin.package, 0, plugin.version)] if plugin else []
     folder, revision = locate(source)
     if source.name in KNOWN_MODELS:
         return []  # they change with the version of attnviz
