@@ -74,10 +74,11 @@ def plugins() -> tuple[Plugin, ...]:
         with suppress(Exception):  # the metadata of others may be damaged in any way
             package = Distribution.at(folder)
             told = package.metadata.json
-            about = [readable(str(told.get(each, ""))) for each in ("name", "version", "summary")]
+            keys = ("name", "version", "summary")
+            name, version, about = (readable(str(told.get(key, ""))) for key in keys)
             points = [(g, each) for g in GROUPS for each in package.entry_points.select(group=g)]
-            own = [Plugin(g.split(".")[1], readable(p.name), *about, p) for g, p in points]
-            packages.setdefault(re.sub(r"[-_.]+", "-", about[0]).lower(), own)
+            own = [Plugin(g[8:], readable(p.name), name, version, about, p) for g, p in points]
+            packages.setdefault(re.sub(r"[-_.]+", "-", name).lower(), own)
     return tuple(each for name in sorted(packages) for each in packages[name])
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 import typer
 from rich.console import RenderableType
@@ -242,6 +242,9 @@ attnviz models builtin
 attnviz models --plugins
 attnviz models builtin -f json | jq '.rows[].named_heads'
 """
+ListPlugins: TypeAlias = Annotated[
+    bool, typer.Option("--plugins", help="List what other packages add, and whether it works.")
+]
 SHORT_HELP = "plugins format output quiet"
 
 ABOUT_EMBEDDINGS = (
@@ -272,26 +275,21 @@ def models(
             help="Write a GGUF file as a folder that transformers reads, in float32.",
         ),
     ] = None,
-    plugins: Annotated[
-        bool,
-        typer.Option("--plugins", help="List what other packages add, and whether it works."),
-    ] = False,
+    plugins: ListPlugins = False,
     output: g.RecordOutput,
 ) -> None:
     """List the available models, or show one model's card: named heads and figures."""
     if plugins:
         if name is not None or save is not None:
             raise UsageError(f"{option('plugins')} is about no model", "leave it out")
-        result: Result[Any] = Result(ADDED, _tried(session))
-        deliver_result(session, destination_of(session, output), result)
-        session.quiet = True  # a note of each that fails would say it again
+        _list_plugins(session, output)
         return
     if save is not None:
         _save(session, name, save)
     to = destination_of(session, output)
     described = None if name is None else _described(name)
     known = known_models() if described is None else [described[0]]
-    result = Result(EVERY, known) if described is None else Result(ONE, described)
+    result: Result[Any] = Result(EVERY, known) if described is None else Result(ONE, described)
     if to.format.name == "json":
         models = [identity_of(Source(each.name), each.parameters) for each in known]
         result = replace(result, models=models)
@@ -309,8 +307,8 @@ def _save(session: Session, name: str | None, target: Path) -> None:
     session.wrote(target)
 
 
-def _tried(session: Session) -> Sequence[Plugin]:
-    """Every plugin, after those that do not work are found out."""
+def _list_plugins(session: Session, output: g.RecordOutput) -> None:
+    """List every plugin, after each was imported."""
 
     def use(plugin: Plugin) -> None:
         if plugin.group == "commands":
@@ -322,7 +320,8 @@ def _tried(session: Session) -> Sequence[Plugin]:
     found("models")  # and so does this,
     len(METRICS)  # which also imports the metrics
     list(working((each for each in every_plugin() if each not in FAULTS), use))
-    return every_plugin()
+    deliver_result(session, destination_of(session, output), Result(ADDED, every_plugin()))
+    session.quiet = True  # a note of each that fails would say it again
 
 
 def _described(name: str) -> tuple[ModelFacts, ModelCard]:

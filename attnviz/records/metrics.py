@@ -190,18 +190,16 @@ class MetricTable(Mapping[str, Metric]):
         taken = {*OTHER_SUMS, *(name for each in scores for name in (each.name, each.short))}
 
         def row(plugin: "Plugin") -> tuple[Metric, FastSum]:
-            match plugin.load():
-                case Metric() as metric:
-                    fast = NOT_SUMMED
+            given = plugin.load()
+            match given if isinstance(given, tuple) else (given, NOT_SUMMED):
                 case (Metric() as metric, FastSum() as fast):
-                    pass
-                case _:
-                    raise plugin.failed("is neither a Metric nor a Metric and its FastSum")
-            for name in (metric.name, metric.short):
-                if name in taken:
-                    raise plugin.failed(f"is left out, as there is a metric {name!r} already")
-            taken.update((metric.name, metric.short))
-            return metric, fast
+                    names = {metric.name, metric.short}
+                    if names & taken:
+                        why = f"is left out, as there is a metric {min(names & taken)!r} already"
+                        raise plugin.failed(why)
+                    taken.update(names)
+                    return metric, fast
+            raise plugin.failed("is neither a Metric nor a Metric and its FastSum")
 
         return dict(working(found("metrics").values(), row))
 
