@@ -1,11 +1,10 @@
-"""`attnviz models`: which models there are, and what a model's card says."""
+"""`attnviz models`: which models there are, what a model's card says, and which plugins work."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-import typer
 from rich.console import RenderableType
 from rich.text import Text
 
@@ -243,7 +242,8 @@ attnviz models --plugins
 attnviz models builtin -f json | jq '.rows[].named_heads'
 """
 ListPlugins: TypeAlias = Annotated[
-    bool, typer.Option("--plugins", help="List what other packages add, and whether it works.")
+    bool,
+    panel_option(g.LOOK, "--plugins", help="List what other packages add, and whether it works."),
 ]
 SHORT_HELP = "plugins format output quiet"
 
