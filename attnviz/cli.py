@@ -124,7 +124,7 @@ class Commands(HelpedGroup):
         if not ctx.meta.get(AS_JSON):
             super().format_help(ctx, formatter)
             return
-        contexts = [typer.Context(made, ctx, name) for name, made in self.working(ctx)]
+        contexts = [typer.Context(made, ctx, name) for name, made in self.working()]
         whole = {
             "help": self.help,
             "options": options_of(self, ctx),
@@ -140,7 +140,7 @@ class Commands(HelpedGroup):
             self.commands.setdefault(name, HelpedCommand(name, help=summary))
         return [*super().list_commands(ctx)]
 
-    def working(self, ctx: Any) -> Iterator[tuple[str, Any]]:
+    def working(self) -> Iterator[tuple[str, Any]]:
         """Every command that can be imported."""
         from attnviz.plugins import working
 
