@@ -7,11 +7,12 @@ import re
 import shlex
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import copy_context
 from functools import cache
+from logging import LogRecord, getLogger
 from types import MappingProxyType
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperOption
@@ -41,6 +42,9 @@ from attnviz.kit.help import (
 )
 from attnviz.kit.session import Session, as_flag, bare, process_session, read_configuration
 from attnviz.kit.write import FORMATS, as_stdout_error
+
+if TYPE_CHECKING:
+    from attnviz.plugins import Plugin
 
 NO_MEMORY = (
     "there is not enough memory for this; close other programs, raise the limit (ulimit -v), or "
@@ -83,9 +87,21 @@ GONE = dict.fromkeys(
 """Removed options, and their replacements."""
 
 
+@cache
+def plugged_in() -> "Mapping[str, Plugin]":
+    """The commands of other packages; attnviz's own are found without their metadata."""
+    from attnviz.plugins import found
+
+    return found("commands", COMMANDS)
+
+
+def _is_command(name: str) -> bool:
+    return name in COMMANDS or name in plugged_in()
+
+
 def _asks_for_help(args: Sequence[str]) -> bool:
     """Whether `help` is typed as a command, by itself or before another one."""
-    return args[:1] == ["help"] and COMMANDS.keys() >= {*args[1:2]}
+    return args[:1] == ["help"] and all(map(_is_command, args[1:2]))
 
 
 class Commands(HelpedGroup):
@@ -113,7 +129,7 @@ class Commands(HelpedGroup):
 
     def whole(self, ctx: Any) -> dict[str, Any]:
         """The help of every command, as data."""
-        contexts = [typer.Context(command(name), ctx, name) for name in COMMANDS]
+        contexts = [typer.Context(made, ctx, name) for name, made in self.working()]
         return {
             "help": self.help,
             "options": options_of(self, ctx),
@@ -121,12 +137,28 @@ class Commands(HelpedGroup):
             "commands": [described(each.command, each) for each in contexts],
         }
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands; those of other packages are put into the list when asked."""
+        for name, each in plugged_in().items():
+            summary = f"{each.summary} ({each.package} {each.version})".lstrip()
+            self.commands.setdefault(name, HelpedCommand(name, help=summary))
+        return [*super().list_commands(ctx)]
+
+    def working(self) -> Iterator[tuple[str, Any]]:
+        """Every command that can be imported."""
+        from attnviz.plugins import working
+
+        yield from ((name, command(name)) for name in COMMANDS)
+        for each, made in working(plugged_in().values(), lambda plugin: command(plugin.name)):
+            yield each.name, made
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args and args[0] in COMMANDS:
+        if args and _is_command(args[0]):
             made, session = command(args[0]), ctx.find_root().obj
             known = isinstance(session, Session)
             made.context_settings["default_map"] = _configured(session, made) if known else {}
             return args[0], made, args[1:]
+        self.list_commands(ctx)  # which a misspelled name is compared with
         return super().resolve_command(ctx, args)
 
 
@@ -138,7 +170,7 @@ def _configured(session: Session, made: Any) -> dict[str, Any]:
             return {}
         from attnviz.kit.options import shared_keys  # the command has imported it
 
-        session.configuration.check(COMMANDS, shared_keys())
+        session.configuration.check([*COMMANDS, *plugged_in()], shared_keys())
         options = [each for each in made.params if isinstance(each, TyperOption)]
         return session.configuration.defaults(made.name, options)
     except UsageError as error:
@@ -148,10 +180,23 @@ def _configured(session: Session, made: Any) -> dict[str, Any]:
 
 @cache
 def command(name: str) -> Any:
-    """A whole command of the list; it is made once, as that takes longer than refusing a call."""
+    """A whole command of the list; it is made once, as that takes longer than refusing a call.
+
+    Raises:
+        PluginError: it is another package's, and does not work.
+    """
+    if name not in COMMANDS:
+        plugin = plugged_in()[name]
+        with plugin.working("is not a command"):
+            return _made_of(plugin.load(), name)
     module = importlib.import_module(f"attnviz.commands.{name}")
     if hasattr(module, "__path__"):  # a folder
         module = importlib.import_module(f"attnviz.commands.{name}.command")
+    return _made_of(module, name)
+
+
+def _made_of(module: Any, name: str) -> Any:
+    """The command of a module, from its function, `EXAMPLES` and `SHORT_HELP`."""
     alone = typer.Typer(rich_markup_mode="rich", add_completion=False)
     epilog = "\n\n".join(["Examples", *module.EXAMPLES.strip().splitlines()])
     alone.command(name, cls=HelpedCommand, epilog=epilog)(
@@ -212,6 +257,18 @@ _program = cache(lambda: typer.main.get_command(app))
 
 def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     """Run the command line; every error ends here, as one sentence on stderr."""
+    logger, kept = getLogger("attnviz.plugins"), list[LogRecord]()
+    logger.addFilter(kept.append)  # type: ignore[arg-type]  # a filter that drops every record
+    try:
+        return _run(arguments, session)
+    finally:  # when it is known whether notes are wanted
+        logger.removeFilter(kept.append)  # type: ignore[arg-type]
+        if "_ATTNVIZ_COMPLETE" not in session.environment.variables:
+            for record in kept:
+                session.note(record.getMessage())
+
+
+def _run(arguments: Sequence[str], session: Session) -> ExitStatus:
     session.typed = shlex.join(["attnviz", *arguments])
     try:
         with as_stdout_error():  # of typer's own output: help and version

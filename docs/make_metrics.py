@@ -16,9 +16,9 @@ OF_IMAGES = re.compile(r"(?<=<!-- image metrics -->\n).*?(?=<!-- /image metrics 
 
 def lines() -> Iterator[str]:
     """The metrics, and the roles in the order in which a head has them."""
-    yield from table(METRICS.values(), "queries")
+    yield from table(METRICS.own.values(), "queries")
     yield from ("", "| role | condition | rows that can show it |", "| --- | --- | --- |")
-    for role in ROLES:
+    for role in (each for each in ROLES if each.metric in METRICS.own):
         yield f"| {role.name} | `{role.metric}` ≥ {role.least:g} | at least {role.rows} |"
     yield ""
 

@@ -103,9 +103,10 @@ def test_a_link_of_a_document_leads_to_a_page(
 
 def test_a_file_to_which_a_document_links_is_shown_as_it_is(tmp_path: Path) -> None:
     found = make_site.sources([ROOT / "docs/architecture.md"])
-    assert found == {ROOT / "docs/example/sinks.py": "source/docs/example/sinks.py.md"}
-    text = (ROOT / "docs/example/sinks.py").read_text(encoding="utf-8").rstrip()
-    assert f"`````python\n{text}\n`````" in make_site.source(ROOT / "docs/example/sinks.py")
+    name = "docs/example/attnviz_example/sinks.py"
+    assert found == {ROOT / name: f"source/{name}.md"}
+    text = (ROOT / name).read_text(encoding="utf-8").rstrip()
+    assert f"`````python\n{text}\n`````" in make_site.source(ROOT / name)
 
 
 def test_every_document_has_a_place_in_the_navigation() -> None:

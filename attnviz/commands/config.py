@@ -54,7 +54,7 @@ def config(
     another file; ATTNVIZ_CONFIG=/dev/null is for a script that wants none.
     """
     to = destination_of(session, output)
-    commands = session.root.command.list_commands(session.root)
+    commands = [each for each, _ in session.root.command.working()]
     if name is not None and name not in commands:
         hint = nearest(name, commands) or f"commands are {', '.join(commands)}"
         raise UsageError(f"there is no command {name!r}", hint)

@@ -1,9 +1,9 @@
-"""`attnviz models`: which models there are, and what a model's card says."""
+"""`attnviz models`: which models there are, what a model's card says, and which plugins work."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from rich.console import RenderableType
 from rich.text import Text
@@ -29,7 +29,10 @@ from attnviz.models.catalog import (
 )
 from attnviz.models.folder.config import READ_HEAD, READOUT
 from attnviz.models.placement import BUILTIN, COUNTED, EMBEDDINGS, KNOWN_MODELS
+from attnviz.plugins import FAULTS, Plugin, found, working
+from attnviz.plugins import plugins as every_plugin
 from attnviz.records.heads import Figure, ModelCard, ModelFacts, ReadHead, ReadOut
+from attnviz.records.metrics import METRICS
 from attnviz.records.rows import NAMED_HEAD, Field, Fields, JsonOutput, at, list_of
 
 # Models as rows: their sizes, and what their cards say.
@@ -100,7 +103,19 @@ CARD = Fields[tuple[ModelFacts, ModelCard]](
         Field("readouts", list_of(READ_OUT), "", lambda model: model[1].readouts),
     ),
 )
-JSON = JsonOutput((SIZES, CARD))
+PLUGIN = Fields[Plugin](
+    "PluginRow",
+    "What another package adds.",
+    (
+        Field("group", str, "commands, metrics or models."),
+        Field("name", str, "The name of the command, the metric, or the models' scheme or type."),
+        Field("package", str),
+        Field("version", str, "That of the package."),
+        Field("works", bool, "", lambda plugin: plugin not in FAULTS),
+        Field("fault", str | None, "The reason for which it is left out.", FAULTS.get),
+    ),
+)
+JSON = JsonOutput((SIZES, CARD, PLUGIN))
 
 
 # Models as a table, and one model's card.
@@ -189,6 +204,16 @@ def _readouts(readouts: Sequence[ReadOut], width: int) -> Iterator[Text]:
     yield from listing(columns, rows, width)
 
 
+def listed_plugins(added: Sequence[Plugin], width: int) -> Iterator[RenderableType]:
+    """What other packages add, a row each."""
+    columns = (*map(Column, ("adds to", "name", "package")), Column("", wraps=True))
+    state = {each: FAULTS.get(each, "works") for each in added}
+    rows = [(p.group, p.name, f"{p.package} {p.version}", state[p]) for p in added]
+    yield from listing(columns, rows, width)
+    if not added:
+        yield from folded(Text("No installed package adds anything.", style="dim"), width)
+
+
 EVERY = Form[Sequence[ModelFacts]](
     "models",
     SIZES,
@@ -203,12 +228,24 @@ ONE = Form[tuple[ModelFacts, ModelCard]](
     lambda model: model[0].name,
     lambda model, display: render_card(model[0], model[1], display.width),
 )
+ADDED = Form[Sequence[Plugin]](
+    "models",
+    PLUGIN,
+    lambda added, top, line: added,
+    lambda added: amount(len(added), "plugin"),
+    lambda added, display: listed_plugins(added, display.width),
+)
 EXAMPLES = """
 attnviz models
 attnviz models builtin
+attnviz models --plugins
 attnviz models builtin -f json | jq '.rows[].named_heads'
 """
-SHORT_HELP = "format output quiet"
+ListPlugins: TypeAlias = Annotated[
+    bool,
+    panel_option(g.LOOK, "--plugins", help="List what other packages add, and whether it works."),
+]
+SHORT_HELP = "plugins format output quiet"
 
 ABOUT_EMBEDDINGS = (
     "The token embeddings of builtin, compared with each other: attention without W_Q, W_K and "
@@ -238,18 +275,17 @@ def models(
             help="Write a GGUF file as a folder that transformers reads, in float32.",
         ),
     ] = None,
+    plugins: ListPlugins = False,
     output: g.RecordOutput,
 ) -> None:
     """List the available models, or show one model's card: named heads and figures."""
+    if plugins:
+        if name is not None or save is not None:
+            raise UsageError(f"{option('plugins')} is about no model", "leave it out")
+        _list_plugins(session, output)
+        return
     if save is not None:
-        if name is None:
-            raise UsageError(f"{option('save')} needs a model", "name a GGUF file")
-        source = g.source_of(session, g.WhichModel(model=name))
-        if takes := dequantised(source):
-            session.note(takes)
-        with as_output_error(save):
-            save_folder(source, save)
-        session.wrote(save)
+        _save(session, name, save)
     to = destination_of(session, output)
     described = None if name is None else _described(name)
     known = known_models() if described is None else [described[0]]
@@ -258,6 +294,34 @@ def models(
         models = [identity_of(Source(each.name), each.parameters) for each in known]
         result = replace(result, models=models)
     deliver_result(session, to, result)
+
+
+def _save(session: Session, name: str | None, target: Path) -> None:
+    if name is None:
+        raise UsageError(f"{option('save')} needs a model", "name a GGUF file")
+    source = g.source_of(session, g.WhichModel(model=name))
+    if takes := dequantised(source):
+        session.note(takes)
+    with as_output_error(target):
+        save_folder(source, target)
+    session.wrote(target)
+
+
+def _list_plugins(session: Session, output: g.RecordOutput) -> None:
+    """List every plugin, after each was imported."""
+
+    def use(plugin: Plugin) -> None:
+        if plugin.group == "commands":
+            session.root.command.resolve_command(session.root, [plugin.name])
+        elif plugin.group == "models" and not callable(plugin.load()):
+            raise plugin.failed("is not a function")
+
+    session.root.command.list_commands(session.root)  # which leaves out names that are taken,
+    found("models")  # and so does this,
+    len(METRICS)  # which also imports the metrics
+    list(working((each for each in every_plugin() if each not in FAULTS), use))
+    deliver_result(session, destination_of(session, output), Result(ADDED, every_plugin()))
+    session.quiet = True  # a note of each that fails would say it again
 
 
 def _described(name: str) -> tuple[ModelFacts, ModelCard]:

@@ -15,6 +15,7 @@ from attnviz.kit.deliver import STDOUT
 from attnviz.kit.option import command, positional
 from attnviz.kit.session import Session
 from attnviz.kit.write import check_target, write_bytes, write_stream
+from attnviz.plugins import Plugin, found, working
 from attnviz.records.rows import JsonOutput
 
 EXAMPLES = """
@@ -33,6 +34,8 @@ def outputs() -> dict[str, JsonOutput]:
         name = f"{module.name}.rows" if module.ispkg else module.name
         if find_spec(name) is not None:
             known[module.name.rpartition(".")[2]] = getattr(import_module(name), "JSON", None)
+    for plugin, added in working(found("commands", known).values(), Plugin.load):
+        known[plugin.name] = getattr(added, "JSON", None)
     return {name: each for name, each in sorted(known.items()) if each is not None}
 
 

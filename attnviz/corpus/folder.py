@@ -24,6 +24,7 @@ from attnviz.kit.prepare import HeadOptions
 from attnviz.kit.write import as_output_error, make_folder, write_bytes
 from attnviz.models.catalog import Source
 from attnviz.models.placement import Placement
+from attnviz.records.metrics import METRICS
 from attnviz.records.rows import made_to_dict
 from attnviz.records.tokens import CallOptions
 
@@ -282,7 +283,8 @@ def manifest_of(
         "versions": {
             name: importlib.metadata.version(name)
             for name in ("attnviz", "torch", "transformers", "tokenizers", "numpy", "pyarrow")
-        },
+        }
+        | {plugin.package: plugin.version for plugin in METRICS.added},
         "processor": processor(),
         "threads": 1,
         "batch": [BATCH, CACHED_BATCH],

@@ -14,6 +14,7 @@ from attnviz.corpus.record import SCORES, FloatArray64, Record
 from attnviz.errors import InputError, missing
 from attnviz.records.capture import FloatArray, IntArray, ModelIdentity
 from attnviz.records.heads import Head
+from attnviz.records.metrics import METRICS
 from attnviz.records.rows import ABSENT, ERROR, HEAD, LAYER, Field, Fields, Row, kinds_of
 
 if TYPE_CHECKING:
@@ -403,11 +404,27 @@ def read_table(folder: str, table: str, head: Head | None = None) -> list[dict[s
         with store.open(name) as opened:
             # threads of its own that hold a Python file abort a process that ends
             chosen_rows = pq.read_table(opened, filters=chosen, use_threads=False, pre_buffer=False)
+        if table == "heads":
+            chosen_rows = _with_metrics(chosen_rows)
         _check(chosen_rows, store.url(name), table)
         rows: list[dict[str, Any]] = chosen_rows.to_pylist()
     except (OSError, pa.ArrowException):
         raise damaged(store, name) from None
     return rows
+
+
+def _with_metrics(heads: Any) -> Any:
+    """The table of heads with the metrics of today's plugins; a scan may have had other ones."""
+    import pyarrow as pa
+
+    names = [metric.name for metric, _ in METRICS.added.values()]
+    ends = ("", "_error", "_documents", "_over_tokens", "_queries")
+    for name in (name + end for name in names for end in ends):
+        if name not in heads.column_names:
+            kind = columns("heads").field(name).type
+            blank = 0 if pa.types.is_integer(kind) else None
+            heads = heads.append_column(name, pa.array([blank] * len(heads), kind))
+    return heads.select([name for name in columns("heads").names if name in heads.column_names])
 
 
 OF_A_HEAD = "histograms", "tokens", "examples"

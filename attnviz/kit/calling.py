@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from inspect import Parameter, cleandoc
 from math import isfinite
 from os import PathLike
@@ -170,9 +171,12 @@ def offered(commands: Iterable[str]) -> dict[str, Offered]:
 
 
 def _function_of(command: str) -> Callable[..., Any] | None:
-    module = import_module(f"attnviz.commands.{command}")
+    name = f"attnviz.commands.{command}"
+    if find_spec(name) is None:  # of another package
+        return None
+    module = import_module(name)
     if hasattr(module, "__path__"):  # a folder
-        module = import_module(f"attnviz.commands.{command}.command")
+        module = import_module(f"{name}.command")
     function: Callable[..., Any] | None = getattr(module, command, None)
     parameters = {} if function is None else parameters_of(function)
     if "model" not in parameters or Loaded not in _kinds(parameters["model"].annotation):

@@ -23,14 +23,11 @@ from attnviz.records.heads import Head, choose_heads
 from attnviz.records.images import MeasurePatches
 from attnviz.records.metrics import (
     IMAGE_METRICS,
-    ROLES,
     SINK,
     HeadMetrics,
     HeadReport,
     Marks,
     MeasureHeads,
-    MetricName,
-    RoleName,
     descending,
     estimates,
     marks_of_diagonals,
@@ -45,6 +42,7 @@ from attnviz.records.transforms import PLAIN, Transforms
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
+    from attnviz.records.metrics import MetricName, RoleName
 
 
 Scored: TypeAlias = tuple[Capture, MeasureHeads | MeasurePatches]
@@ -216,6 +214,8 @@ PROBED = "roles"
 
 def _roles_on_probe(model: "LoadedModel", report: HeadReport) -> dict[str, str]:
     """The roles of these heads on the probe, if these were kept."""
+    from attnviz.records.metrics import ROLES  # of plugins, too, which others do not import
+
     kept = cache.known(model, PROBED).get("roles")
     names, heads = {role.name for role in ROLES}, {str(each.head) for each in report.heads}
     known = kept.items() if isinstance(kept, dict) else ()
@@ -223,7 +223,7 @@ def _roles_on_probe(model: "LoadedModel", report: HeadReport) -> dict[str, str]:
 
 
 def narrow(
-    report: HeadReport, sort: MetricName | None, role: RoleName | None, top: int | None
+    report: HeadReport, sort: "MetricName | None", role: "RoleName | None", top: int | None
 ) -> HeadReport:
     """The first `top` heads of a role, sorted; the sinks stay those of all heads.
 

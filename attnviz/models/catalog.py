@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from logging import getLogger
 from os.path import isfile
 from pathlib import Path
@@ -71,6 +72,7 @@ from attnviz.records.heads import ModelCard, ModelFacts
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
     from attnviz.models.tokenizer import TextTokenizer
+    from attnviz.plugins import Plugin
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,8 @@ def load(source: Source) -> "LoadedModel":
 
         check_kind(source.kind)
         model = load_native(folder, source.name, revision, source.placement)
+    elif source.engine == "auto" and (plugin := _plugin(str(config.get("model_type")))):
+        model = _load_by(plugin, folder, source)
     else:
         from attnviz.models.huggingface.load import load_huggingface
 
@@ -125,6 +129,36 @@ def load(source: Source) -> "LoadedModel":
     own_code, quantization = bool(config.get("auto_map")), quantization_of(folder)
     identity = replace(model.identity, own_code=own_code, quantization=quantization)
     return replace(model, identity=identity)
+
+
+def _plugin(name: str) -> "Plugin | None":
+    """The plugin for a scheme of names, or for a `model_type` that attnviz does not run itself."""
+    from attnviz.plugins import found
+
+    return found("models").get(name)
+
+
+@cache
+def _placed(name: str) -> Path | None:
+    """The folder, or the GGUF file, that the plugin of a name's scheme gives for the rest of it."""
+    scheme, colon, rest = name.partition(":")
+    plugin = _plugin(scheme) if colon and not OF_HUB.fullmatch(name) else None
+    if plugin is None:
+        return None
+    find = plugin.load(ModelError)
+    with plugin.working(f"cannot find {name!r}", ModelError):
+        return Path(find(rest))
+
+
+def _load_by(plugin: "Plugin", folder: Path, source: Source) -> "LoadedModel":
+    """Run the model that a plugin makes of a folder of its type, with the tokenizer it gives."""
+    from attnviz.models.huggingface.load import wrap_huggingface
+
+    load, where = plugin.load(ModelError), source.placement
+    with plugin.working(f"cannot load {source.name!r}", ModelError):
+        model, tokenizer = load(str(folder))
+        model = model.to(where.torch_device(), where.torch_dtype()).eval()
+    return wrap_huggingface(model, tokenizer, source.kind, source.name)
 
 
 def _runs_natively(folder: Path, source: Source) -> bool:
@@ -343,6 +377,8 @@ def _local_path(name: str) -> Path | None:
     if name in KNOWN_MODELS:
         of_bundle = BUILTIN if name == EMBEDDINGS else name
         return bundled_folder(of_bundle) if of_bundle in BUNDLED else None
+    if placed := _placed(name):
+        return placed
     looks_like_a_path = name.startswith((".", "/", "~")) or name.count("/") > 1
     if name.lower().endswith(GGUF):
         looks_like_a_path = not OF_HUB.fullmatch(name)

@@ -20,8 +20,8 @@ from attnviz.models.engine import sent
 from attnviz.models.linking import GiveLinks, StrongestLinks
 from attnviz.models.loaded import HeadRows, LoadedModel, RowReduction, SomeHeadRows
 from attnviz.models.products import fast_products
-from attnviz.records.capture import IntArray, Wanted
-from attnviz.records.metrics import BINS, EDGES, STRONG, SUMS, Bools, WindowSums
+from attnviz.records.capture import Wanted
+from attnviz.records.metrics import BINS, EDGES, METRICS, STRONG, SUMS, Bools, FastSum, WindowSums
 
 MANY = 8
 """Every layer is searched for copies if one in this number of weights is on one."""
@@ -174,18 +174,6 @@ class _LayerSums:
         return torch.arange(n, dtype=like.dtype, device=like.device)
 
 
-@dataclass(frozen=True)
-class FastSum:
-    """The sum of a metric over the rows of windows (B, h), faster than by its own `of`.
-
-    The layer's `by_distance` begins at distance 0. `rows`: how many rows of a window can show it,
-    of the distance of each token from its first occurrence (n), and whether the model is causal.
-    """
-
-    of: Callable[[_LayerSums], Tensor]
-    rows: Callable[[IntArray, bool], int] = lambda before, causal: len(before)
-
-
 FAST_SUMS: Mapping[str, FastSum] = {
     "entropy": FastSum(lambda layer: layer.entropies[..., 0]),
     "normalised": FastSum(
@@ -207,6 +195,7 @@ FAST_SUMS: Mapping[str, FastSum] = {
         lambda layer: layer.marked[..., 1], lambda before, _: int((before > 0).sum())
     ),
     "mass": FastSum(lambda layer: layer.by_position.sum(dim=-1)),
+    **{metric.name: fast for metric, fast in METRICS.added.values()},
 }
 """Held to METRICS by a test, on random rows."""
 

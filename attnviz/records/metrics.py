@@ -7,12 +7,12 @@ Olsson et al. 2022, "In-context Learning and Induction Heads", arXiv 2209.11895.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, isnan, nan, sqrt
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from attnviz.records.exhibit import LITTLE_LEFT
 from attnviz.records.heads import Head
 
 if TYPE_CHECKING:
+    from attnviz.plugins import Plugin
     from attnviz.records.rests import FindRests
 
 Bools: TypeAlias = NDArray[np.bool_]
@@ -153,9 +154,67 @@ class Metric(Score):
     telling: bool = False
 
 
-def by_name(*metrics: Metric) -> Mapping[str, Metric]:
-    """The metrics by their names, in this order."""
-    return {metric.name: metric for metric in metrics}
+@dataclass(frozen=True)
+class FastSum:
+    """The sum of a metric over the rows of windows (B, h), faster than by its own `of`.
+
+    `of`: a function of the `_LayerSums` of `models/reducing.py`, whose `by_distance` begins at
+    distance 0; it gives a tensor. `rows`: how many rows of a window can show it, of the distance of
+    each token from its first occurrence (n), and whether the model is causal.
+    """
+
+    of: Callable[[Any], Any]
+    rows: Callable[[IntArray, bool], int] = lambda before, causal: len(before)
+
+
+NOT_SUMMED = FastSum(lambda layer: layer.previous * 0, lambda before, causal: 0)
+"""In place of a sum that a plugin lacks: a scan has no row that could show the metric."""
+
+
+class MetricTable(Mapping[str, Metric]):
+    """Metrics by their names: `own` ones, then those of plugins.
+
+    Plugins are imported when the table is first read.
+    """
+
+    def __init__(self, *metrics: Metric) -> None:
+        self.own = {metric.name: metric for metric in metrics}
+
+    @cached_property
+    def added(self) -> "Mapping[Plugin, tuple[Metric, FastSum]]":
+        """What each plugin adds."""
+        from attnviz.plugins import found, working
+
+        vars(self)["added"] = {}  # for a plugin that reads the table while it is imported
+        scores = [*self.own.values(), *IMAGE_METRICS.values()]
+        taken = {*OTHER_SUMS, *(name for each in scores for name in (each.name, each.short))}
+
+        def row(plugin: "Plugin") -> tuple[Metric, FastSum]:
+            given = plugin.load()
+            match given if isinstance(given, tuple) else (given, NOT_SUMMED):
+                case (Metric() as metric, FastSum() as fast):
+                    names = {metric.name, metric.short}
+                    if names & taken:
+                        why = f"is left out, as there is a metric {min(names & taken)!r} already"
+                        raise plugin.failed(why)
+                    taken.update(names)
+                    return metric, fast
+            raise plugin.failed("is neither a Metric nor a Metric and its FastSum")
+
+        return dict(working(found("metrics").values(), row))
+
+    @property
+    def _all(self) -> Mapping[str, Metric]:
+        return self.own | {metric.name: metric for metric, _ in self.added.values()}
+
+    def __getitem__(self, name: str) -> Metric:
+        return self.own.get(name) or self._all[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
 
 
 def entropy(weights: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -180,7 +239,7 @@ def _distance(rows: MetricRows) -> RowSum:
 # A causal query has few keys at the beginning of a text, so that a head without any preference has
 # much weight on each. The rows of `previous`, `self` and `first` are the fewest over which such a
 # head reaches at most half the threshold.
-METRICS: Mapping[str, Metric] = by_name(
+METRICS: MetricTable = MetricTable(
     Metric(
         "entropy",
         "entropy",
@@ -300,20 +359,38 @@ class Role:
     rows: int = 1
 
 
-ROLES = tuple(
-    Role(metric.role, metric.name, metric.least, metric.rows)
-    for metric in sorted(METRICS.values(), key=lambda metric: metric.rank)
-    if metric.role
-)
-"""A head's role is the first of these whose threshold it reaches, over enough rows."""
-SINK = METRICS["first"].least
+def _roles() -> tuple[Role, ...]:
+    ranked = sorted(METRICS.values(), key=lambda metric: metric.rank)
+    return tuple(Role(m.role, m.name, m.least, m.rows) for m in ranked if m.role)
+
+
+def _names() -> tuple[str, ...]:
+    every = (*METRICS.values(), *IMAGE_METRICS.values())
+    return tuple(dict.fromkeys(name for each in every for name in (each.name, each.short)))
+
+
+SINK = METRICS.own["first"].least
 if TYPE_CHECKING:
+    ROLES: tuple[Role, ...]
+    """A head's role is the first of these whose threshold it reaches, over enough rows."""
+    SUMS: tuple[str, ...]
+    """The sums over the rows: each metric, and `OTHER_SUMS`."""
     MetricName: TypeAlias = str
     RoleName: TypeAlias = str
 else:
-    _SCORES = (*METRICS.values(), *IMAGE_METRICS.values())
-    MetricName = Literal[tuple(dict.fromkeys(n for s in _SCORES for n in (s.name, s.short)))]
-    RoleName = Literal[tuple(role.name for role in ROLES)]
+
+    def __getattr__(name: str) -> Any:
+        """What follows from the whole table, which is not read before it is needed."""
+        makers = {
+            "ROLES": _roles,
+            "SUMS": lambda: (*METRICS, *OTHER_SUMS),
+            "MetricName": lambda: Literal[_names()],
+            "RoleName": lambda: Literal[tuple(role.name for role in _roles())],
+        }
+        if name not in makers:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        globals()[name] = made = makers[name]()
+        return made
 
 
 @dataclass(frozen=True)
@@ -449,7 +526,7 @@ class MeasureHeads:
 
     def rows(self) -> dict[str, int]:
         """The number of rows that could show each metric from which a role follows."""
-        counts = {role.metric: self._counts[role.metric].values() for role in ROLES}
+        counts = {role.metric: self._counts[role.metric].values() for role in _roles()}
         return {metric: int(max(rows, default=0)) for metric, rows in counts.items()}
 
     def _mean(self, metric: str, head: Head) -> float:
@@ -471,13 +548,13 @@ def role_of(
     rests = off_rests.get("rests", 0.0)
     values = {name: off_rests.get(name, each.mean) for name, each in metrics.items()}
     values["first"] = max(values["first"], rests) if rests >= SINK else values["first"]
-    reached = (role for role in ROLES if values[role.metric] >= role.least)
+    reached = (role for role in _roles() if values[role.metric] >= role.least)
     return next((role for role in reached if rows[role.metric] >= role.rows), None)
 
 
 def untold_roles(rows: Mapping[str, int]) -> tuple[tuple[Role, int], ...]:
     """The roles that too few rows could show, each with their number."""
-    return tuple((r, rows[r.metric]) for r in ROLES if 0 < rows[r.metric] < r.rows)
+    return tuple((r, rows[r.metric]) for r in _roles() if 0 < rows[r.metric] < r.rows)
 
 
 def estimates(samples: Sequence[Mapping[str, float]]) -> dict[str, Estimate]:
@@ -499,8 +576,8 @@ EDGES = tuple(1 << i for i in range(15))
 BINS = len(EDGES) + 1
 STRONG = 0.01
 """The least weight that HeadVis counts in its induction score."""
-SUMS = (*METRICS, "squares", "mass", "strong_induction")
-"""The sums over the rows: each metric, `squares` of the distance, `mass` of all weights.
+OTHER_SUMS = ("squares", "mass", "strong_induction")
+"""The sums over the rows beside the metrics: `squares` of the distance, `mass` of all weights.
 
 `strong_induction` is that of HeadVis: only the `STRONG` weights, and the token that followed may
 be the query, if a token occurs twice in a row.

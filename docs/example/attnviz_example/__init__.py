@@ -1,0 +1,1 @@
+"""What a package can add to attnviz: a command, a metric, and models by their names."""
