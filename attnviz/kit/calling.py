@@ -96,7 +96,7 @@ class Offered:
     def _docs(self) -> str:
         return cleandoc(self.function.__doc__ or "")
 
-    def call(
+    def invoke(
         self, arguments: Mapping[str, object], models: Mapping[str, Loaded], below: Path | None
     ) -> Any:
         """Call the function, and return its result.

@@ -149,6 +149,12 @@ SAME = 1e-4
 K = TypeVar("K")
 Progress: TypeAlias = Callable[[int, int], None]
 """A function of the number of finished runs, and of all runs."""
+
+
+class GaveWay(Exception):
+    """Raised by what watches a run whose result is no longer wanted."""
+
+
 _WATCHING: ContextVar[Progress | None] = ContextVar("watching", default=None)
 _READING: ContextVar[Callable[[str], object]] = ContextVar("reading", default=str)
 

@@ -44,7 +44,7 @@ def call(
     name: str, arguments: Any, model: str | Path = "builtin", below: Path | None = None
 ) -> dict[str, Any]:
     models = {"main": loaded(model), "builtin": loaded("builtin")}
-    found: dict[str, Any] = json.loads(json_of(FUNCTIONS[name].call(arguments, models, below)))
+    found: dict[str, Any] = json.loads(json_of(FUNCTIONS[name].invoke(arguments, models, below)))
     return found
 
 
@@ -114,13 +114,13 @@ def test_without_a_folder_no_text_is_looked_for_on_the_disk(
 
     def told(name: str, arguments: Mapping[str, object], model: str) -> str:
         with pytest.raises(AttnvizError) as caught:
-            FUNCTIONS[name].call({**arguments, "model": model}, models, None)
+            FUNCTIONS[name].invoke({**arguments, "model": model}, models, None)
         return str(caught.value)
 
     for place in ("exists", "isfile"):
         monkeypatch.setattr(os.path, place, touched)
     for path in (str(PICTURE), "sample:shapes-1", "../shapes-1.png"):
-        assert FUNCTIONS["tokens"].call({"text": path}, models, None).record
+        assert FUNCTIONS["tokens"].invoke({"text": path}, models, None).record
         assert "no file is read here" in told("show", {"given": path}, "shapes-vit")
         assert "not base64" in told("show", {"given": "a", "image": path}, "shapes")
         chat = [{"role": "user", "content": [{"type": "image", "path": path}]}]
@@ -192,11 +192,11 @@ def deep(depth: int) -> object:
 )
 def test_a_wrong_argument_is_told_in_a_sentence(name: str, arguments: Any, part: str) -> None:
     with pytest.raises(UsageError, match=re.escape(part)):
-        FUNCTIONS[name].call(arguments, {"main": loaded("builtin")}, None)
+        FUNCTIONS[name].invoke(arguments, {"main": loaded("builtin")}, None)
 
 
 def test_null_leaves_an_argument_out_and_the_first_model_is_the_default() -> None:
     models: dict[str, Loaded] = {"first": loaded("translator"), "second": loaded("builtin")}
     for more, name in (({}, "translator"), ({"model": "second"}, "builtin")):
-        found = FUNCTIONS["tokens"].call({"text": TEXT, "bos": None, **more}, models, None)
+        found = FUNCTIONS["tokens"].invoke({"text": TEXT, "bos": None, **more}, models, None)
         assert found.made["models"][0]["name"] == name

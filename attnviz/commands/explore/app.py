@@ -30,7 +30,7 @@ from textual.worker import Worker, WorkerFailed, get_current_worker
 
 from attnviz.commands.ablate.record import BeforeAfter
 from attnviz.commands.ablate.shown import view_together
-from attnviz.commands.explore.pane import Find, GaveWay, Go, give_way
+from attnviz.commands.explore.pane import Find, Go, give_way
 from attnviz.commands.explore.pattern import Panes
 from attnviz.commands.explore.scene import Opened, Scene, SoFar, scene_of
 from attnviz.commands.show.page import Start, page_of
@@ -38,6 +38,7 @@ from attnviz.commands.show.run import pieces_of
 from attnviz.console import NARROWEST, Display
 from attnviz.draw.terminal.grid import show_view
 from attnviz.errors import AttnvizError, Speller, as_argument, spelled
+from attnviz.kit.intervene import GaveWay
 from attnviz.kit.write import encoded, write_bytes
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture

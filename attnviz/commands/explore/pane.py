@@ -28,6 +28,7 @@ from attnviz.draw.matrix import head_name, layer_name
 from attnviz.draw.terminal.cells import bar_style, cell_style, cut, pad, shade_of, widest
 from attnviz.draw.terminal.text import lines_of
 from attnviz.draw.titles import bar_of, facts
+from attnviz.kit.intervene import GaveWay
 
 
 @dataclass
@@ -38,10 +39,6 @@ class Go(Message):
     """
 
     to: Callable[[Scene], Scene]
-
-
-class GaveWay(Exception):
-    """A thread stopped because its result is no longer wanted."""
 
 
 def give_way() -> None:

@@ -17,7 +17,6 @@ from textual.widget import Widget
 from textual.widgets import ContentSwitcher, TextArea
 
 from attnviz.commands.explore.pane import (
-    GaveWay,
     HeadsPane,
     LinksPane,
     ScenePane,
@@ -34,6 +33,7 @@ from attnviz.draw.terminal.around import fullest
 from attnviz.draw.terminal.cells import cut, folded, pad, widest
 from attnviz.draw.terminal.grid import append_points, points_a_line
 from attnviz.draw.terminal.heatmap import NUMBER_CELLS, TALLEST_LABEL, cell_of, column_labels
+from attnviz.kit.intervene import GaveWay
 from attnviz.records.apply import Between, each, go_on
 from attnviz.records.capture import FloatArray
 from attnviz.records.exhibit import Exhibit

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from attnviz.commands.serve.asked import asked_of, head_in
-from attnviz.commands.serve.runs import Runs, Sent
-from attnviz.commands.serve.turns import Served, Turn, Work, sentence_of
+from attnviz.commands.serve.jobs import LiveJob, Served, Work, sentence_of
+from attnviz.commands.serve.runs import LiveRuns, Sent
 from attnviz.errors import UsageError
 from attnviz.inputs.given import within
 from attnviz.kit.calling import Offered, json_of, offered
@@ -28,7 +28,7 @@ FORMATS = {
 }
 """What a command's result can be, by the `Accept` of a request."""
 LONGEST_VIEW = 40
-Token: TypeAlias = Callable[[str], bytes]
+TellToken: TypeAlias = Callable[[str], bytes]
 
 
 def packed(part: Sent) -> bytes:
@@ -78,39 +78,39 @@ class Answers:
             raise UsageError("“view” is not a short text", "leave it out")
         runs = served.runs
 
-        def parts(turn: Turn[bytes]) -> Iterator[Sent]:
+        def parts(job: LiveJob[bytes]) -> Iterator[Sent]:
             if path == "without":
-                return runs.without(asked, removed, turn)
-            return runs.parts(asked, head, turn) if path == "run" else runs.head(asked, head, turn)
+                return runs.without(asked, removed, job)
+            return runs.parts(asked, head, job) if path == "run" else runs.head(asked, head, job)
 
-        def work(turn: Turn[bytes]) -> Iterator[bytes]:
-            with within(None), watched(turn):
-                yield from map(packed, parts(turn))
+        def work(job: LiveJob[bytes]) -> Iterator[bytes]:
+            with within(None), watched(job):
+                yield from map(packed, parts(job))
 
         return served, view, work
 
-    def call(
-        self, name: str, content: Mapping[str, Any], form: str, token: Token | None = None
+    def invoke(
+        self, name: str, content: Mapping[str, Any], form: str, token: TellToken | None = None
     ) -> tuple[Served, Work[bytes]]:
         """The model and the work of a command's call; `token` makes what tells a written token."""
         own, served = self.model(content.get("model"))
         models = {own: served.model, **{each: one.model for each, one in self.served.items()}}
 
-        def work(turn: Turn[bytes]) -> Iterator[bytes]:
+        def work(job: LiveJob[bytes]) -> Iterator[bytes]:
             def read(text: str) -> None:
-                turn()
+                job()
                 if token:
-                    turn.give(token(text))
+                    job.give(token(text))
 
-            with watched(turn, read):
-                yield written(self.commands[name].call(content, models, None), form)
+            with watched(job, read):
+                yield written(self.commands[name].invoke(content, models, None), form)
 
         return served, work
 
 
 def answers_of(models: Mapping[str, Loaded], commands: Iterable[str]) -> Answers:
     """The answers about loaded models; `commands`: all that there are."""
-    served = {name: Served(model, Runs(model)) for name, model in models.items()}
+    served = {name: Served(model, LiveRuns(model)) for name, model in models.items()}
     return Answers(served, offered(commands))
 
 

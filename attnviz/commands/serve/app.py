@@ -31,8 +31,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from attnviz.commands.serve.answers import FORMATS, Answers, told, wrong_part
 from attnviz.commands.serve.guard import PATIENCE, Guard, Refused, content_of
+from attnviz.commands.serve.jobs import parts_of, sentence_of
 from attnviz.commands.serve.page import page_of
-from attnviz.commands.serve.turns import parts_of, sentence_of
 from attnviz.errors import AttnvizError, ExitStatus
 
 EVENTS = "text/event-stream"
@@ -96,10 +96,10 @@ class Server:
         wanted = [each.partition(";")[0].strip() for each in accepted]
         kind = next((each for each in wanted if each in FORMATS), "application/json")
         if EVENTS in wanted:
-            served, work = known.call(name, content, FORMATS[kind], _token)
+            served, work = known.invoke(name, content, FORMATS[kind], _token)
             events = _events(parts_of(served, "", self.ending, work, _progress))
             return StreamingResponse(events, media_type=EVENTS)
-        served, work = known.call(name, content, FORMATS[kind])
+        served, work = known.invoke(name, content, FORMATS[kind])
         whole = await _whole(request, parts_of(served, "", self.ending, work))
         if whole is None:
             raise Refused(503, "The server ends.")

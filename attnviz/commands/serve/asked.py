@@ -69,5 +69,5 @@ def head_in(value: Any) -> Head | None:
     if value is None:
         return None
     if isinstance(value, list) and len(value) == 2 and all(type(each) is int for each in value):
-        return Head(*value)
+        return Head(value[0], value[1])
     raise UsageError("this names no head", "give [layer, head]")

@@ -55,7 +55,7 @@ Host: TypeAlias = Annotated[
         "needs a --token of yours.",
     ),
 ]
-Token: TypeAlias = Annotated[
+TokenWord: TypeAlias = Annotated[
     str | None,
     panel_option(
         SERVER,
@@ -104,7 +104,7 @@ def serve(
     open: OpenBrowser = False,  # as it is typed
     port: Port = 0,
     host: Host = HERE,
-    token: Token = None,
+    token: TokenWord = None,
 ) -> None:
     """Serve models on this computer: a live page in the browser, and every command as JSON.
 

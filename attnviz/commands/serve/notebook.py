@@ -9,8 +9,8 @@ import anywidget
 import traitlets
 
 from attnviz.commands.serve.answers import FORMATS, answers_of, told
+from attnviz.commands.serve.jobs import LiveJob, sentence_of
 from attnviz.commands.serve.page import FIRST, page_of
-from attnviz.commands.serve.turns import Turn, sentence_of
 from attnviz.commands.show.capture import AttentionCapture
 from attnviz.commands.show.command import show
 from attnviz.draw.page import source
@@ -42,7 +42,7 @@ class Live(anywidget.AnyWidget):
     def __init__(self, model: Loaded) -> None:
         name = model.name
         super().__init__(_page=page_of(model, name, [], asks=False)[0])
-        self._answers, self._turns = answers_of({name: model}, ASKED), dict[int, Turn[bytes]]()
+        self._answers, self._jobs = answers_of({name: model}, ASKED), dict[int, LiveJob[bytes]]()
         self._model = model
         self.on_msg(self._heard)
 
@@ -56,8 +56,8 @@ class Live(anywidget.AnyWidget):
         """Begin what the page asks, or let it give way."""
         number = content.get("id")
         if content.get("gone"):
-            if turn := self._turns.pop(number, None):
-                turn.gone.set()
+            if job := self._jobs.pop(number, None):
+                job.gone.set()
             return
         try:
             check_data(asked := content["content"])
@@ -68,18 +68,18 @@ class Live(anywidget.AnyWidget):
     def _begin(self, number: int, path: str, asked: Mapping[str, Any], accept: str | None) -> None:
         def give(made: bytes | Exception | None) -> None:
             if made is None:
-                self._turns.pop(number, None)
+                self._jobs.pop(number, None)
             wrong = sentence_of(made) if isinstance(made, Exception) else None
             buffers = [made] if isinstance(made, bytes) else []
             self.send({"id": number, "ends": made is None, "wrong": wrong}, buffers)
 
         if path.startswith("v1/"):
             form = FORMATS.get(accept or "", "json")
-            view, (served, work) = "", self._answers.call(path[3:], asked, form)
+            view, (served, work) = "", self._answers.invoke(path[3:], asked, form)
         else:
             served, view, work = self._answers.run(path, asked)
-        self._turns[number] = turn = Turn[bytes](served, view, Event(), give, told)
-        turn.begin(work)
+        self._jobs[number] = job = LiveJob[bytes](served, view, Event(), give, told)
+        job.begin(work)
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """The widget, and the picture of the chosen head for where no kernel runs."""

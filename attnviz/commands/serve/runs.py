@@ -55,7 +55,7 @@ OF_RUN = ("embedding", "position")
 LEAST_EFFECT = 0.05
 """The least effect, in logits, of a head that is named."""
 KEPT = 2
-"""Runs of a model that are kept for further questions about them."""
+"""LiveRuns of a model that are kept for further questions about them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class _Listening(FindRests):
 
 
 @dataclass(eq=False)
-class Run:
+class LiveRun:
     """A text's run: its patterns, and what the last position read, if that can be followed.
 
     `capture` has its rests and the link that brings the next token once `reads` has found them.
@@ -102,13 +102,13 @@ class Run:
 
 
 @dataclass(eq=False)
-class Runs:
+class LiveRuns:
     """A model's runs; its hooks allow one at a time, for which the caller holds a lock."""
 
     model: Loaded
-    _kept: OrderedDict[Asked, Run] = field(default_factory=OrderedDict)
+    _kept: OrderedDict[Asked, LiveRun] = field(default_factory=OrderedDict)
 
-    def of_text(self, text: str) -> Run:
+    def of_text(self, text: str) -> LiveRun:
         """The last run of a text.
 
         Raises:
@@ -120,7 +120,7 @@ class Runs:
         raise InputError("this text has not been run", "wait until its picture is there")
 
     def parts(self, asked: Asked, at: Head | None, tell: Progress) -> Iterator[Sent]:
-        """Run a text, and yield its parts; `at`: the head whose weights and layer are sent."""
+        """LiveRun a text, and yield its parts; `at`: the head whose weights and layer are sent."""
         run = self._run(asked, tell)
         at = at if at in run.heads else None
         yield patterns_of(run, run.heads[0] if at is None else at)
@@ -152,7 +152,7 @@ class Runs:
         (logits,) = intervene(run.prepared, [edits], lambda changed: changed.last)
         yield Sent({"part": "without", **_next(run.prepared, logits)}, {"logits": logits})
 
-    def _run(self, asked: Asked, tell: Progress) -> Run:
+    def _run(self, asked: Asked, tell: Progress) -> LiveRun:
         """The run of a text: one that is kept, or a new one."""
         if asked in self._kept:
             self._kept.move_to_end(asked)
@@ -163,7 +163,7 @@ class Runs:
         return run
 
 
-def _run(model: Loaded, asked: Asked, tell: Progress) -> Run:
+def _run(model: Loaded, asked: Asked, tell: Progress) -> LiveRun:
     tell(0, 0)
     text, options = asked.options(model)
     prepared = prepare(model._loaded, text, options)
@@ -183,7 +183,7 @@ def _run(model: Loaded, asked: Asked, tell: Progress) -> Run:
         prepared.run(heads, rests)
     logits = read.logit_row[0] if read is not None else _logits(prepared)
     capture = replace(empty, layers=keep.layers())
-    return Run(asked, prepared, capture, read, rests, logits)
+    return LiveRun(asked, prepared, capture, read, rests, logits)
 
 
 def _logits(prepared: Prepared) -> FloatArray | None:
@@ -195,7 +195,7 @@ def _logits(prepared: Prepared) -> FloatArray | None:
     return found[0] if found else None
 
 
-def patterns_of(run: Run, at: Head) -> Sent:
+def patterns_of(run: LiveRun, at: Head) -> Sent:
     """What is drawn first: tokens, miniatures of all heads, and weights; and the next token."""
     prepared, capture = run.prepared, run.capture
     text = capture.text
@@ -239,7 +239,7 @@ def _miniatures(layer: LayerPattern) -> NDArray[np.uint8]:
     return np.rint(np.clip(weights, 0, 1) * LEVELS).astype(np.uint8)
 
 
-def reads(run: Run) -> Sent:
+def reads(run: LiveRun) -> Sent:
     """The rests of each head, the link that brings the next token, and the head to show."""
     prepared, capture, model = run.prepared, run.capture, run.prepared.model
     if RESTS not in capture.extras:
@@ -278,7 +278,7 @@ def _told(brings: Bringing, capture: Capture) -> Mapping[str, Any]:
     return {"token": brings.token, "key": key, "heads": effects[:4], "stands": brings.times >= 1}
 
 
-def _layer_of(run: Run, at: Head) -> Sent:
+def _layer_of(run: LiveRun, at: Head) -> Sent:
     """All numbers of a head and of its layer; or the reason why they cannot be told."""
     prepared, target = run.prepared, [token.id for token in run.prepared.target]
     try:

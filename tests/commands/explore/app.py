@@ -12,9 +12,10 @@ from textual.pilot import Pilot
 from textual.widget import Widget
 
 from attnviz.commands.explore.app import ExploreApp
-from attnviz.commands.explore.pane import GaveWay, ScenePane
+from attnviz.commands.explore.pane import ScenePane
 from attnviz.commands.explore.scene import Opened
 from attnviz.console import Display
+from attnviz.kit.intervene import GaveWay
 from attnviz.kit.session import as_flag
 from attnviz.records.apply import Between
 

@@ -20,10 +20,11 @@ from textual.worker import WorkerCancelled
 from attnviz.commands.ablate.record import BeforeAfter
 from attnviz.commands.ablate.run import Ablating, ablate_together
 from attnviz.commands.explore.app import HELP, ExploreApp, Overlay
-from attnviz.commands.explore.pane import GaveWay, Go
+from attnviz.commands.explore.pane import Go
 from attnviz.commands.explore.scene import Opened, Runs, SoFar, scene_of
 from attnviz.console import Display
 from attnviz.errors import InputError
+from attnviz.kit.intervene import GaveWay
 from attnviz.kit.prepare import HeadOptions, TextOptions, load_model
 from attnviz.models.catalog import Source
 from attnviz.models.loaded import LoadedModel

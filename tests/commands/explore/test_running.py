@@ -10,9 +10,9 @@ import pytest
 from textual.worker import WorkerCancelled
 
 from attnviz.commands.ablate.record import BeforeAfter
-from attnviz.commands.explore.pane import GaveWay
 from attnviz.commands.explore.scene import Opened, Runs, SoFar, scene_of
 from attnviz.errors import ModelError
+from attnviz.kit.intervene import GaveWay
 from attnviz.kit.prepare import TextOptions
 from attnviz.models.loaded import LoadedModel
 from attnviz.records.apply import Between, exhibit_of, go_on, whole_exhibit

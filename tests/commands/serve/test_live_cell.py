@@ -24,13 +24,23 @@ attnviz.live()
 """
 STAND_IN = """
 (async () => {
-  const { default: widget } = await import(URL.createObjectURL(new Blob([window.esm], { type: "text/javascript" })));
+  const blob = new Blob([window.esm], { type: "text/javascript" });
+  const { default: widget } = await import(URL.createObjectURL(blob));
   const heard = [], held = { _page: window.page };
-  window.tell = (message, buffer) => heard.forEach((hear) => hear(message, buffer === null ? [] : [new DataView(Uint8Array.from(atob(buffer), (c) => c.charCodeAt(0)).buffer)]));
-  widget.render({ el: document.body, model: {
-    get: (name) => held[name], set: (name, value) => window.picked(name, value), save_changes() {},
-    send: (message) => window.ask(JSON.stringify(message)), on: (_, hear) => heard.push(hear), off() {},
-  } });
+  const bytes = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  window.tell = (message, text) => {
+    const buffers = text === null ? [] : [new DataView(bytes(text).buffer)];
+    for (const hear of heard) hear(message, buffers);
+  };
+  const model = {
+    get: (name) => held[name],
+    set: (name, value) => window.picked(name, value),
+    save_changes() {},
+    send: (message) => window.ask(JSON.stringify(message)),
+    on: (_, hear) => heard.push(hear),
+    off() {},
+  };
+  widget.render({ el: document.body, model });
 })()
 """
 """What a notebook's front end does for a widget."""
@@ -81,7 +91,9 @@ def test_a_cell_shows_what_is_typed_and_tells_what_is_picked(cell: tuple["Page",
 def test_the_frame_can_reach_nothing() -> None:
     live = attnviz.live()
     assert "connect-src 'none'" in live._page
-    assert 'frame.sandbox = "allow-scripts allow-downloads"' in source("commands/serve/page/widget.js")
+    assert 'frame.sandbox = "allow-scripts allow-downloads"' in source(
+        "commands/serve/page/widget.js"
+    )
 
 
 def test_nbconvert_leaves_a_picture() -> None:

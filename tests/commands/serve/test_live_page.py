@@ -120,7 +120,9 @@ def test_an_image_is_read_and_lit_where_the_query_attends(page: "Page") -> None:
     write(page, "what is left of the circle?")
     until(page, "run.boxes.length === 64")
     until(page, "isWhole() && !byId('seen').hidden")
-    assert page.inner_text("#claim").startswith("L3H0: 6 of 7 tokens from @r6c1 on attend most to it")
+    assert page.inner_text("#claim").startswith(
+        "L3H0: 6 of 7 tokens from @r6c1 on attend most to it"
+    )
 
 
 def test_a_text_that_does_not_fit_is_told_as_the_terminal_tells_it(page: "Page") -> None:

@@ -13,12 +13,13 @@ from threading import Event, Lock, Thread
 from time import monotonic
 from typing import Generic, TypeAlias, TypeVar
 
-from attnviz.commands.serve.runs import Runs
+from attnviz.commands.serve.runs import LiveRuns
 from attnviz.errors import AttnvizError, as_argument
+from attnviz.kit.intervene import GaveWay
 from attnviz.kit.values import Loaded
 
 T = TypeVar("T")
-Work: TypeAlias = Callable[["Turn[T]"], Iterator[T]]
+Work: TypeAlias = Callable[["LiveJob[T]"], Iterator[T]]
 VIEWS = 100
 """Views whose last requests are remembered."""
 SLOW, STEP = 0.5, 0.2
@@ -26,16 +27,12 @@ SLOW, STEP = 0.5, 0.2
 NO_MEMORY = "there is not enough memory for this; use a shorter text or a smaller model."
 
 
-class GaveWay(Exception):
-    """The result of this work is no longer wanted."""
-
-
 @dataclass(eq=False)
 class Served:
     """A model, its runs, and the last request of each view."""
 
     model: Loaded
-    runs: Runs
+    runs: LiveRuns
     one: Lock = field(default_factory=Lock)
     latest: OrderedDict[str, int] = field(default_factory=OrderedDict)
 
@@ -48,7 +45,7 @@ class Served:
 
 
 @dataclass(eq=False)
-class Turn(Generic[T]):
+class LiveJob(Generic[T]):
     """A request's work on a model; `give` takes what it yields, its error, and at last None.
 
     Called with the number of finished steps and of all steps, it raises `GaveWay` if the result is
@@ -110,15 +107,15 @@ async def parts_of(
         with suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(made.put_nowait, part)
 
-    turn = Turn[T](served, view, ending, give, progress)
-    turn.begin(work)
+    job = LiveJob[T](served, view, ending, give, progress)
+    job.begin(work)
     try:
         while (part := await made.get()) is not None:
             if isinstance(part, Exception):
                 raise part
             yield part
     finally:
-        turn.gone.set()
+        job.gone.set()
 
 
 def sentence_of(error: Exception) -> str:
