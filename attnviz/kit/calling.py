@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Mapping as MappingType
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from inspect import Parameter, cleandoc
 from math import isfinite
@@ -120,14 +119,13 @@ class Offered:
                 values[name] = several[0] if one else several
         spread = [n for n, each in parameters.items() if each.kind is Parameter.VAR_POSITIONAL]
         texts = [text for name in spread for text in values.pop(name)]
-        run = partial(self.function, *texts)
         with within(below):
             try:
-                return run(**{"model": models[next(iter(models))], **values})
+                return self.function(*texts, **{"model": models[next(iter(models))], **values})
             except IdleOption as error:
                 if "model" in values or error.names[:1] != ("model",):
                     raise
-                return run(**values)  # a calculation without a model
+                return self.function(*texts, **values)  # a calculation without a model
 
     def _checked(self, arguments: object, *, files: bool) -> dict[str, Any]:
         """The arguments, each of a type that the function takes, without those that are null."""
