@@ -11,7 +11,7 @@ from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeVar
@@ -20,6 +20,7 @@ from attnviz.errors import AttnvizError, UsageError, missing, nearest, option, r
 from attnviz.kit import completion
 from attnviz.kit import options as g
 from attnviz.kit.calling import Offered, json_of, offered
+from attnviz.kit.intervene import watched
 from attnviz.kit.option import command
 from attnviz.kit.session import Session
 from attnviz.kit.values import Loaded, model_of
@@ -27,7 +28,7 @@ from attnviz.models.placement import BUILTIN
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
-    from mcp.types import CallToolResult, ContentBlock
+    from mcp.types import CallToolRequestParams, CallToolResult, ContentBlock, ListToolsResult
 
 T = TypeVar("T")
 EXAMPLES = """
@@ -55,35 +56,30 @@ def mcp(
     ] = None,
     run: g.ModelRun,
     root: Annotated[
-        Path | None,
+        Path,
         g.text_option(
             "--root",
             metavar="FOLDER",
             help="Read only files in this folder.",
             show_default="the current one",
         ),
-    ] = None,
+    ] = Path(),
 ) -> None:
     """Offer the commands as tools to an agent, by the Model Context Protocol.
 
     An agent starts this program and talks to it on standard input and output; docs/agents.md says
     how to add it. It needs the extra mcp; without it, it says how to install that.
     """
-    folder = Path.cwd() if root is None else root
-    if not folder.is_dir():
-        raise UsageError(f"{option('root', repr(str(folder)))} is not a folder", "give a folder")
+    if not root.is_dir():
+        raise UsageError(f"{option('root', repr(str(root)))} is not a folder", "give a folder")
     if session.stdin.stream is None:
-        raise UsageError("an agent's messages come on standard input, which is closed", "open it")
+        raise UsageError("standard input, from which messages come, is closed", "leave <&- out")
     if session.stdin.is_terminal:
         session.note("an agent starts this program; docs/agents.md says how to add it")
-    names = session.root.command.list_commands(session.root)
-    found = offered(names)
-
-    def load(name: str) -> Loaded:
-        return model_of(session, g.WhichModel(name), run)
-
+    found = offered(session.root.command.list_commands(session.root))
+    load = cache(lambda name: model_of(session, g.WhichModel(name), run))
     drawn = [name for name in found if _draws(session, name)]
-    tools = Tools(found, drawn, LazyModels(cache(load), model or [BUILTIN]), folder)
+    tools = Tools(found, drawn, LazyModels(load, model or [BUILTIN]), root)
     asyncio.run(_serve(server_of(tools), session.stdin.stream))
 
 
@@ -113,9 +109,6 @@ class LazyModels(Mapping[str, Loaded]):
         return len(self.names)
 
 
-# A call, in a thread.
-
-
 class GaveUp(Exception):
     """A run stopped, because nobody waits for its result any more."""
 
@@ -126,12 +119,12 @@ PICTURE = {
     "description": "Also return the picture that the command draws.",
 }
 LONGEST = 100_000
-"""The most characters of JSON, which an agent has to read."""
+"""The most characters of JSON that an agent is given to read."""
 
 
 @dataclass(frozen=True)
 class Tools:
-    """The functions that are offered, those that draw, and what they may use."""
+    """The functions that are offered, those that draw, and the models and files that they use."""
 
     offered: Mapping[str, Offered]
     drawn: Collection[str]
@@ -139,28 +132,47 @@ class Tools:
     root: Path
     _one: Lock = field(default_factory=Lock)
 
-    def schema(self, name: str) -> dict[str, Any]:
-        """The schema of a tool's arguments."""
-        schema = self.offered[name].schema(files=True)
-        schema["properties"] |= {"picture": PICTURE} if name in self.drawn else {}
-        return schema
+    async def listed(self, _context: Any, _params: Any) -> "ListToolsResult":
+        """Answer a request for the list of tools."""
+        from mcp.types import ListToolsResult, Tool, ToolAnnotations
 
-    def answer(
-        self, name: str, arguments: dict[str, Any], tell: Callable[[int, int], None]
+        reads, tools = ToolAnnotations(read_only_hint=True, open_world_hint=False), []
+        for name, each in self.offered.items():
+            schema = each.schema(files=True)
+            schema["properties"] |= {"picture": PICTURE} if name in self.drawn else {}
+            about = each.summary
+            tools += [Tool(name=name, description=about, input_schema=schema, annotations=reads)]
+        return ListToolsResult(tools=tools)
+
+    async def called(self, context: Any, params: "CallToolRequestParams") -> "CallToolResult":
+        """Answer a call; its run ends with it, finished or cancelled."""
+        loop, gone = asyncio.get_running_loop(), Event()
+
+        def tell(done: int, total: int) -> None:
+            if gone.is_set():
+                raise GaveUp
+            if total:
+                telling = context.session.report_progress(done, total)
+                asyncio.run_coroutine_threadsafe(telling, loop).result()
+
+        try:
+            return await _in_thread(partial(self._result, params, tell))
+        finally:
+            gone.set()
+
+    def _result(
+        self, params: "CallToolRequestParams", tell: Callable[[int, int], None]
     ) -> "CallToolResult":
-        """The result of a call, or the sentence that says what was wrong.
-
-        `tell`: given the finished runs and all of them; it raises GaveUp to stop.
-        """
+        """The result of a call, or the sentence that says what is wrong."""
         from mcp.types import CallToolResult, TextContent
 
-        from attnviz.kit.intervene import watched
-
-        while not self._one.acquire(timeout=0.1):  # models allow one run at a time
+        while not self._one.acquire(timeout=0.1):  # a model runs one text at a time
             tell(0, 0)
         try:
             with watched(tell):
-                return CallToolResult(content=self._content(name, arguments))
+                return CallToolResult(
+                    content=self._content(params.name, {**(params.arguments or {})})
+                )
         except GaveUp:
             raise
         except AttnvizError as error:
@@ -175,7 +187,7 @@ class Tools:
         return CallToolResult(content=[told], is_error=True)
 
     def _content(self, name: str, arguments: dict[str, Any]) -> "list[ContentBlock]":
-        """The headline with its notes, the JSON, and perhaps the picture."""
+        """The headline, the JSON, notes, and perhaps the picture."""
         from mcp.types import ImageContent, TextContent
 
         if name not in self.offered:
@@ -183,28 +195,28 @@ class Tools:
             raise UsageError(f"there is no tool {name!r}", hint)
         picture = name in self.drawn and arguments.pop("picture", False)
         if not isinstance(picture, bool):
-            raise UsageError(f"{option('picture')} is not true or false", "give one of them")
+            raise UsageError(f"{option('picture')} is not a boolean", "give true or false")
         result = self.offered[name].call(arguments, self.models, self.root)
-        data, told = json_of(result), str(result).strip()
+        data, shown = json_of(result), str(result).strip()
+        texts = [shown.partition("\n\n")[0], data]
         if len(data) > LONGEST:
-            size = f"The JSON has {len(data):,} characters, and is left out: ask for less of it."
-            blocks: list[ContentBlock] = [TextContent(text=f"{told}\n\n{size}")]
-        else:
-            blocks = [TextContent(text=told.partition("\n\n")[0]), TextContent(text=data)]
-        blocks += [TextContent(text=f"note: {note}") for note in result.notes]
+            texts = [
+                shown,
+                f"The JSON of {len(data):,} characters is left out; ask for less of it.",
+            ]
+        texts += [f"note: {note}" for note in result.notes]
+        content: list[ContentBlock] = [TextContent(text=text) for text in texts]
         if picture:
             drawn = b64encode(b"".join(result.pieces("png"))).decode()
-            blocks.append(ImageContent(data=drawn, mime_type="image/png"))
-        return blocks
+            content.append(ImageContent(data=drawn, mime_type="image/png"))
+        return content
 
 
-# The protocol.
-
-ABOUT = """\
-Which token attends to which in a transformer, what that does, and what its heads are: computed on
-this computer. Models: {models}. Layers, heads and tokens are counted from 0; L3H2 is head 2 of
-layer 3. A weight is not importance: ablate and patch measure that. An error says what to give
-instead."""
+ABOUT = (
+    "Which token attends to which in a transformer, and whether it matters, computed on this "
+    "computer. Models: {}. Layers, heads and tokens are counted from 0; L3H2 is head 2 of layer 3. "
+    "A weight is not importance: ablate and patch measure that. An error says what to give instead."
+)
 
 
 def server_of(tools: Tools) -> "Server":
@@ -216,51 +228,22 @@ def server_of(tools: Tools) -> "Server":
     from importlib.metadata import version
 
     try:
-        from mcp import types
         from mcp.server.lowlevel import Server
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "mcp":
             raise
         raise missing("tools for agents need mcp", "mcp") from None
-
-    async def listed(_context: Any, _params: Any) -> types.ListToolsResult:
-        reads = types.ToolAnnotations(read_only_hint=True, open_world_hint=False)
-        return types.ListToolsResult(
-            tools=[
-                types.Tool(
-                    name=name,
-                    description=each.summary,
-                    input_schema=tools.schema(name),
-                    annotations=reads,
-                )
-                for name, each in tools.offered.items()
-            ]
-        )
-
-    async def called(context: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-        loop, gone = asyncio.get_running_loop(), Event()
-
-        def tell(done: int, total: int) -> None:
-            if gone.is_set():
-                raise GaveUp
-            if total:
-                telling = context.session.report_progress(done, total)
-                asyncio.run_coroutine_threadsafe(telling, loop).result()
-
-        arguments = dict(params.arguments or {})
-        try:
-            return await _in_thread(lambda: tools.answer(params.name, arguments, tell))
-        finally:
-            gone.set()  # it was cancelled, or there is nothing to stop any more
-
-    about = ABOUT.format(models=", ".join(tools.models))
-    own = version("attnviz")
     return Server(
-        "attnviz", version=own, instructions=about, on_list_tools=listed, on_call_tool=called
+        "attnviz",
+        version=version("attnviz"),
+        instructions=ABOUT.format(", ".join(tools.models)),
+        on_list_tools=tools.listed,
+        on_call_tool=tools.called,
     )
 
 
 async def _serve(server: "Server", stream: BinaryIO) -> None:
+    """Serve the one agent that writes to this stream, until it closes it."""
     from mcp.server.stdio import stdio_server
 
     async def lines() -> AsyncIterator[str]:
@@ -277,18 +260,20 @@ async def _in_thread(function: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
-    def settle(how: Callable[[Any], None], value: Any) -> None:
-        if not future.done():
-            how(value)
+    def settle(value: Any, error: BaseException | None) -> None:
+        if error is not None and not future.done():
+            future.set_exception(error)
+        elif not future.done():
+            future.set_result(value)
 
     def work() -> None:
-        how: tuple[Callable[[Any], None], Any]
+        value, failure = None, None
         try:
-            how = future.set_result, function()
+            value = function()
         except BaseException as error:
-            how = future.set_exception, error
+            failure = error
         if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, how[0], how[1])
+            loop.call_soon_threadsafe(settle, value, failure)
 
     Thread(target=copy_context().run, args=(work,), daemon=True).start()
     return await future
