@@ -56,21 +56,21 @@ def mcp(
     ] = None,
     run: g.ModelRun,
     root: Annotated[
-        Path,
+        Path | None,
         g.text_option(
             "--root",
             metavar="FOLDER",
             help="Read only files in this folder.",
             show_default="the current one",
         ),
-    ] = Path(),
+    ] = None,
 ) -> None:
     """Offer the commands as tools to an agent, by the Model Context Protocol.
 
     An agent starts this program and talks to it on standard input and output; docs/agents.md says
     how to add it. It needs the extra mcp; without it, it says how to install that.
     """
-    if not root.is_dir():
+    if root is not None and not root.is_dir():
         raise UsageError(f"{option('root', repr(str(root)))} is not a folder", "give a folder")
     if session.stdin.stream is None:
         raise UsageError("standard input, from which messages come, is closed", "leave <&- out")
@@ -79,7 +79,7 @@ def mcp(
     found = offered(session.root.command.list_commands(session.root))
     load = cache(lambda name: model_of(session, g.WhichModel(name), run))
     drawn = [name for name in found if _draws(session, name)]
-    tools = Tools(found, drawn, LazyModels(load, model or [BUILTIN]), root)
+    tools = Tools(found, drawn, LazyModels(load, model or [BUILTIN]), root or Path())
     asyncio.run(_serve(server_of(tools), session.stdin.stream))
 
 
