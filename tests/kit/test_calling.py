@@ -100,6 +100,7 @@ def test_a_sound_and_an_image_come_as_base64(run: Run, tmp_path: Path) -> None:
     for image in (content, [f"data:image/png;base64,{content}"]):
         found = call("predict", {"text": asked, "image": image}, "shapes")
         assert found["rows"] == json.loads(run("predict", *typed).out)["rows"]
+    assert "not that of a WAV file" in refusal("show", {"audio": content})
     for wrong in ("AAAA", "", "no base64!"):
         assert "image" in refusal("predict", {"text": asked, "image": wrong}, "shapes")
 
@@ -150,9 +151,10 @@ def test_with_a_folder_only_files_in_it_are_read(tmp_path: Path) -> None:
     assert call("ablate", {**mean, "mean_from": "texts"}, "builtin", inside)["rows"]
     wrong = "../out/a.png", f"{outside}/a.png", "link.png", "loop.png", "a\0.png", "/dev/stdin"
     for path in wrong:
-        for arguments in ({"given": "", "image": path}, {"given": f"{path}.png"}):
+        for arguments in ({"image": path}, {"audio": path}, {"given": f"{path}.png"}):
             told = refusal("show", arguments, "shapes-vit", inside)
             assert "not in the folder" in told or "does not exist" in told
+        assert "not in the folder" in refusal("show", {"audio": path}, "builtin", inside)
         told = refusal("ablate", {**mean, "mean_from": path}, "builtin", inside)
         assert "not in the folder" in told
         assert call("tokens", {"text": path}, "builtin", inside)["rows"]
