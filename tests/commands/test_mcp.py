@@ -206,22 +206,22 @@ def test_the_program_serves_an_agent_over_its_standard_streams(tmp_path: Path) -
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
 def test_only_messages_are_printed_and_a_signal_ends_it_at_once() -> None:
-    program = subprocess.Popen(
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    about["clientInfo"] = {"name": "a", "version": "1"}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}
+    with subprocess.Popen(
         [sys.executable, "-m", "attnviz", "mcp"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert program.stdin is not None is not program.stdout
-    client = {"name": "a", "version": "1"}
-    about = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
-    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": about}
-    program.stdin.write(f"no JSON\n{json.dumps(hello)}\n")
-    program.stdin.flush()
-    assert json.loads(program.stdout.readline())["result"]["serverInfo"]["name"] == "attnviz"
-    began = time.monotonic()
-    program.send_signal(signal.SIGINT)
-    left, _ = program.communicate(timeout=30)
-    assert (program.returncode, left) == (130, "")
-    assert time.monotonic() - began < 5  # a second, on a machine that does nothing else
+    ) as program:  # fmt: skip
+        assert program.stdin is not None is not program.stdout
+        program.stdin.write(f"no JSON\n{json.dumps(hello)}\n")
+        program.stdin.flush()
+        answer = json.loads(program.stdout.readline())
+        began = time.monotonic()
+        program.send_signal(signal.SIGINT)  # while it waits for the next message
+        assert program.wait(timeout=30) == 130
+        assert time.monotonic() - began < 5  # one, on a computer that does nothing else
+        assert (answer["result"]["serverInfo"]["name"], program.stdout.read()) == ("attnviz", "")
 
 
 def test_without_the_extra_it_says_how_to_install_it(
