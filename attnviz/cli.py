@@ -70,6 +70,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "compare": "Compare what a word attends to in several texts, or two models on one text.",
         "explore": "Explore a text's attention in a terminal app, with keyboard and mouse.",
         "serve": "Serve models on this computer: a live page, and every command as JSON.",
+        "mcp": "Offer the commands as tools to an agent, by the Model Context Protocol.",
         "tokens": "Show how a model splits a text: each token's index, id, text and characters.",
         "train": "Train a from-scratch model on your own text, on this computer.",
         "models": "List the available models, or show one model's card: named heads and figures.",

@@ -118,6 +118,7 @@ def series(words: Sequence[str], last: str = "and") -> str:
 
 def nearest(name: str, names: Iterable[str], alike: float = 0.61) -> str:
     """A hint of the names most similar to an unknown one; "" if none is similar enough."""
+    name = name[:100]  # to compare a megabyte takes minutes
     ratios = {each: SequenceMatcher(a=each, b=name.lower()).ratio() for each in names}
     most = max(alike, *ratios.values(), 0.0)
     close = sorted(each for each in ratios if ratios[each] == most)

@@ -367,7 +367,7 @@ def _piece_notes(capture: Capture) -> tuple[str, ...]:
     notes = []
     for tokens, options in sides:
         values = [capture.asked.options.get(name) or () for name in options]
-        names = [n for each in values for n in ([each] if isinstance(each, str) else each)]
+        names = [n for each in values for n in ([each] if isinstance(each, str | int) else each)]
         around = ((name, word_around(tokens, name)) for name in names if isinstance(name, str))
         notes += [
             f"“{readable(name)}” is not a whole word of the text, but a piece of “{readable(word)}”"

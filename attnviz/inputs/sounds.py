@@ -49,6 +49,8 @@ def sound_of(sound: Any, start: float = 0.0) -> RawSound:
     if isinstance(sound, str | PathLike):
         return read_sound(Path(sound), start)
     if isinstance(sound, bytes):  # the content of a file
+        if sound[:4] not in WAV:
+            raise InputError("the content is not that of a WAV file", "save the sound as WAV")
         return _read_wav(Path("sound"), BytesIO(sound), start)
     if not isinstance(sound, tuple) or len(sound) != 2:
         raise UsageError(
@@ -147,8 +149,8 @@ def _read_wav(path: Path, stream: BinaryIO, start: float) -> RawSound:
 
 def _find_samples(path: Path, stream: BinaryIO) -> tuple[_SampleForm, int, int]:
     """The form of the samples, their first byte, and the number of bytes by the header."""
-    layout, head = None, stream.read(12)
-    if head[:4] in WAV and head[8:] == b"WAVE":
+    layout = None
+    if stream.read(12)[8:] == b"WAVE":
         for _ in range(MOST_CHUNKS):
             head = stream.read(8)
             if len(head) < 8:

@@ -212,9 +212,9 @@ def _sentence(path: Path | None, error: OSError | ValueError) -> InputError:
 
 def _nearest(path: Path | None) -> str:
     """A hint: the most similar name in the same folder."""
-    folder = Path() if path is None else found(path).parent
+    folder = Path() if path is None else path.parent
     try:
-        names = os.listdir(folder)
+        names = os.listdir(folder if path is None else found(path).parent)
     except OSError:
         return f"there is no folder {str(folder)!r} either"
     close = difflib.get_close_matches("" if path is None else path.name, names, n=1)

@@ -9,10 +9,8 @@ wrong for it in another way, and no argument names a file that may not be read.
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from collections.abc import Mapping as MappingType
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import Parameter, cleandoc
@@ -31,23 +29,16 @@ from attnviz.kit.values import AnyModel, Loaded
 
 Schema: TypeAlias = dict[str, Any]
 IMAGES, SOUND = kinds_of(g.Images), kinds_of(g.Sound)
-"""The types of parameters that take the content of files."""
+"""The types of arguments that are the content of files."""
 QUOTED = {"AnyModel": kinds_of(AnyModel), "str": (str,), "Sequence[str]": (Sequence[str],)}
 """What a quoted type holds that can be data."""
-TEXT: Schema = {"type": "string"}
-CONTENT: Schema = {**TEXT, "contentEncoding": "base64"}
-
-
-# What can be called.
 
 
 @dataclass(frozen=True)
 class Offered:
     """A function that can be called with a model in memory, by arguments that are data.
 
-    Attributes:
-        name: the command's, and the function's.
-        summary: the first line of its docstring.
+    `name`: the command's, and the function's. `summary`: the first line of its docstring.
     """
 
     name: str
@@ -71,7 +62,7 @@ class Offered:
         }
 
     def _form(self, parameter: Parameter, files: bool) -> Schema:
-        """The schema of a parameter, with what is known of it; empty if it cannot be given."""
+        """The schema of a parameter, and what is known of it; empty if it cannot be data."""
         info, kinds = info_of(parameter.annotation), _kinds(parameter.annotation)
         form = {} if info and info.hidden else _form_of(kinds, files)
         if not form:
@@ -81,20 +72,16 @@ class Offered:
         if info and form.get("type") in ("integer", "number"):
             low = "exclusiveMinimum" if isinstance(info.min, Above) else "minimum"
             form |= {key: n for key, n in ((low, info.min), ("maximum", info.max)) if n is not None}
-        if parameter.default not in (Parameter.empty, None, ()):
+        if parameter.default not in (Parameter.empty, None, ()) and Loaded not in kinds:
             form["default"] = parameter.default
-        about = re.search(rf"^    {parameter.name}: (.*(\n {{8}}.*)*)", self._docs, re.M)
-        told = [" ".join(about[1].split())] if about else []
+        docs = cleandoc(self.function.__doc__ or "")
+        found = re.search(rf"^    {parameter.name}: (.*(\n {{8}}.*)*)", docs, re.M)
+        about = " ".join(found[1].split()) if found else ""
         if Loaded in kinds:
-            form.pop("default", None)
-            told = ["The name of a loaded model."]
-        if kinds in (IMAGES, SOUND):
-            told.append("Base64 of a file's content" + (", or its path." if files else "."))
-        return {**form, "description": " ".join(told)}
-
-    @property
-    def _docs(self) -> str:
-        return cleandoc(self.function.__doc__ or "")
+            about = "The name of a loaded model."
+        elif kinds in (IMAGES, SOUND):
+            about += " Base64 of a file's content" + (", or its path." if files else ".")
+        return {**form, "description": about}
 
     def invoke(
         self, arguments: Mapping[str, object], models: Mapping[str, Loaded], below: Path | None
@@ -102,7 +89,7 @@ class Offered:
         """Call the function, and return its result.
 
         Args:
-            arguments: its arguments, as JSON has them.
+            arguments: its arguments, as JSON has them; null leaves one out.
             models: those in memory, by name; the first one is the default.
             below: the folder whose files arguments may name; None: no file may be named.
 
@@ -110,48 +97,44 @@ class Offered:
             AttnvizError: an argument cannot be used; the message says what to do instead.
         """
         parameters, values = parameters_of(self.function), dict[str, Any]()
+        texts: Sequence[str] = ()
         for name, value in self._checked(arguments, files=below is not None).items():
             kinds = _kinds(parameters[name].annotation)
-            values[name] = value
-            if Loaded in kinds:
+            if parameters[name].kind is Parameter.VAR_POSITIONAL:
+                texts = value
+            elif Loaded in kinds:
                 values[name] = _loaded(name, value, models)
-            elif kinds in (IMAGES, SOUND):
-                one = not isinstance(value, list)
-                several = [content_of(name, each, below) for each in ([value] if one else value)]
-                values[name] = several[0] if one else several
-        spread = [n for n, each in parameters.items() if each.kind is Parameter.VAR_POSITIONAL]
-        texts = [text for name in spread for text in values.pop(name)]
-        run = partial(self.function, *texts)
+            elif kinds in (IMAGES, SOUND) and isinstance(value, list):
+                values[name] = [content_of(name, each, below) for each in value]
+            else:
+                values[name] = content_of(name, value, below) if kinds in (IMAGES, SOUND) else value
         with within(below):
             try:
-                return run(**{"model": models[next(iter(models))], **values})
+                return self.function(*texts, **{"model": models[next(iter(models))], **values})
             except IdleOption as error:
                 if "model" in values or error.names[:1] != ("model",):
                     raise
-                return run(**values)  # a calculation without a model
+                return self.function(*texts, **values)  # a calculation without a model
 
     def _checked(self, arguments: object, *, files: bool) -> dict[str, Any]:
-        """The arguments, each of a type that the function takes, without those that are null."""
-        if not isinstance(arguments, MappingType):
+        """The arguments that are given, each of a type that the function takes."""
+        if not isinstance(arguments, Mapping):
             raise UsageError("the arguments are not an object", "give them by name")
-        check_data(arguments)
+        check_data({**arguments})
         schema, every = self.schema(files=files), self.schema(files=True)["properties"]
-        known, given = schema["properties"], dict[str, Any]()
-        for name, value in arguments.items():
-            if name not in known and name in every:
-                raise _no_file(name)
-            if name not in known:
-                hint = nearest(name[:80], known) or f"it takes {', '.join(known)}"
-                raise UsageError(f"{self.name} has no argument {name[:80]!r}", hint)
-            if value is None and name not in schema["required"]:
-                continue  # as if it were left out
-            if not _fits(value, known[name]):
-                if _fits(value, every[name]):
-                    raise _no_file(name)
-                wrong = f"{option(name)} is {_word({'type': JSON_TYPES[type(value)]})}"
-                raise UsageError(wrong, f"give {_word(known[name])}")
-            given[name] = value
-        for name in schema["required"]:
+        known, required = schema["properties"], schema["required"]
+        given = {k: each for k, each in arguments.items() if each is not None or k in required}
+        for name, value in given.items():
+            if name not in every:
+                hint = nearest(name, known) or f"it takes {', '.join(known)}"
+                raise UsageError(f"{self.name} has no argument {name!r}", hint)
+            if name in known and _fits(value, known[name]):
+                continue
+            if _fits(value, every[name]):
+                raise UsageError(f"{option(name)} is a file, and none is read here", "leave it out")
+            wrong = f"{option(name)} is {_word({'type': JSON_TYPES[type(value)]})}"
+            raise UsageError(wrong, f"give {_word(every[name])}")
+        for name in required:
             if name not in given:
                 raise UsageError(f"{option(name)} is missing", f"give {_word(known[name])}")
         return given
@@ -201,49 +184,42 @@ def _kinds(annotation: Any) -> tuple[Any, ...]:
     return tuple(kind for each in annotation.split(" | ") for kind in QUOTED.get(each, ()))
 
 
-def _form_of(kinds: tuple[Any, ...], files: bool) -> Schema:
+def _form_of(kinds: tuple[Any, ...], files: bool = False) -> Schema:
     """The schema of a type; empty if it cannot be data. Null is what leaves an argument out."""
     if Loaded in kinds:
-        return dict(TEXT)
+        return {"type": "string"}
     if kinds in (IMAGES, SOUND):
-        one = TEXT if files else CONTENT
-        return {"anyOf": [one, {"type": "array", "items": one}]} if kinds == IMAGES else dict(one)
-    names_file = PathLike[str] in kinds and not files
-    own = [form for kind in kinds for form in _forms(kind) if not (names_file and kind is str)]
+        one = {"type": "string"} | ({} if files else {"contentEncoding": "base64"})
+        return {"anyOf": [one, {"type": "array", "items": one}]} if kinds == IMAGES else one
+    path = PathLike[str] in kinds and not files
+    own = [form for kind in kinds for form in _forms(kind) if not (path and kind is str)]
     return {"anyOf": own} if len(own) > 1 else own[0] if own else {}
 
 
 def _forms(kind: Any) -> Iterator[Schema]:
     origin, inner = get_origin(kind), get_args(kind)
-    if kind is str or TYPES.get(kind) in ("boolean", "integer", "number"):
+    if kind in (str, bool, int, float):
         yield {"type": TYPES.get(kind, "string")}
     elif origin is Literal:
-        yield {**TEXT, "enum": [*inner]}
+        yield {"type": "string", "enum": [*inner]}
     elif origin in (Sequence, Iterable):
-        items = _form_of(kinds_of(inner[0]), False)
-        yield {"type": "array", "items": items}
-    elif origin is MappingType:
-        values = _form_of(kinds_of(inner[1]), False)
-        yield {"type": "object", "additionalProperties": values or True}
+        yield {"type": "array", "items": _form_of(kinds_of(inner[0]))}
+    elif origin is Mapping:
+        yield {"type": "object", "additionalProperties": _form_of(kinds_of(inner[1])) or True}
 
 
 # Values that a function can take.
 
-WORDS = {
-    "null": "null",
-    "boolean": "true or false",
-    "integer": "a whole number",
-    "number": "a number",
-    "string": "a text",
-    "array": "a list",
-    "object": "an object",
-}
-JSON_TYPES = dict(zip((NoneType, bool, int, float, str, list, dict), WORDS, strict=True))
+JSON_TYPES = dict(
+    zip(
+        (NoneType, bool, int, float, str, list, dict),
+        "null boolean integer number string array object".split(),
+        strict=True,
+    )
+)
 DEEPEST = 64
 LARGEST = 1 << 53
 """The largest whole number that every reader of JSON keeps."""
-LONGEST_WORD = 1000
-"""The most characters of a value that is one of a few words."""
 HALF = re.compile("[\ud800-\udfff]")
 
 
@@ -254,59 +230,50 @@ def check_data(value: object) -> None:
         each, depth = waiting.pop()
         if depth > DEEPEST:
             raise UsageError("the arguments are nested too deeply", f"nest {DEEPEST} lists at most")
-        if isinstance(each, MappingType | list):
-            waiting += [(one, depth + 1) for one in each]
-        if isinstance(each, MappingType):
-            waiting += [(one, depth + 1) for one in each.values()]
+        if isinstance(each, dict | list):
+            inner = each if isinstance(each, list) else [*each, *each.values()]
+            waiting += [(one, depth + 1) for one in inner]
+        elif type(each) not in JSON_TYPES:
+            raise UsageError(f"a value of type {type(each).__name__} is not JSON", "give JSON")
         elif isinstance(each, str) and HALF.search(each):
             raise UsageError("a text has half of a surrogate pair", "give whole characters")
         elif isinstance(each, float) and not isfinite(each):
             raise UsageError(f"{each} is not a number of JSON", "give a finite one")
         elif isinstance(each, int) and abs(each) > LARGEST:
             raise UsageError("a whole number is too large", f"give one up to {LARGEST}")
-        elif type(each) not in JSON_TYPES:
-            raise UsageError(f"a value of type {type(each).__name__} is not JSON", "give JSON")
 
 
 def _fits(value: object, form: Schema) -> bool:
     """Whether a value has the type of a schema; the function checks words and limits."""
     if "anyOf" in form:
         return any(_fits(value, each) for each in form["anyOf"])
-    own, type_ = JSON_TYPES[type(value)], form["type"]
-    if type_ == "number" and own == "integer":
-        return True
-    if isinstance(value, list) and type_ == own:
-        return len(value) >= form.get("minItems", 0) and all(
-            _fits(each, form["items"]) for each in value
-        )
-    if isinstance(value, dict) and type_ == own:
-        inner = form["additionalProperties"]
-        return inner is True or all(_fits(each, inner) for each in value.values())
-    short = "enum" not in form or (isinstance(value, str) and len(value) < LONGEST_WORD)
-    return own == type_ and short
+    own, wanted = JSON_TYPES[type(value)], form["type"]
+    if own != wanted:
+        return (own, wanted) == ("integer", "number")
+    if isinstance(value, list):
+        enough = len(value) >= form.get("minItems", 0)
+        return enough and all(_fits(each, form["items"]) for each in value)
+    if isinstance(value, dict) and isinstance(inner := form["additionalProperties"], dict):
+        return all(_fits(each, inner) for each in value.values())
+    return True
 
 
 def _word(form: Schema) -> str:
-    """What a schema takes, in words."""
+    """The type that a schema takes, in words."""
     if "anyOf" in form:
         return series([*dict.fromkeys(map(_word, form["anyOf"]))], "or")
-    if form.get("enum"):
+    if "enum" in form:
         return f"one of {', '.join(form['enum'])}"
-    word = WORDS[form["type"]]
+    word = f"{'an' if form['type'][0] in 'aio' else 'a'} {form['type']}"
     return f"{word}, each {_word(form['items'])}" if "items" in form else word
-
-
-def _no_file(name: str) -> UsageError:
-    return UsageError(f"{option(name)} names a file, and no file is read here", "leave it out")
 
 
 def content_of(name: str, text: str, below: Path | None) -> str | bytes:
     """The bytes that a text of base64 spells; else the path that it is."""
-    head, mark, data = text.partition(";base64,")  # of an address with data in it
+    start, mark, data = text.partition(";base64,")  # of an address that holds its data
+    spelled = data if mark and start.startswith("data:") else text
     with suppress(ValueError):
-        return b64decode(
-            "".join((data if mark and head[:5] == "data:" else text).split()), None, True
-        )
+        return b64decode("".join(spelled.split()), validate=True)
     if below is None:
         raise UsageError(f"{option(name)} is not base64", "give the content of the file in base64")
     return text
@@ -314,6 +281,6 @@ def content_of(name: str, text: str, below: Path | None) -> str | bytes:
 
 def _loaded(name: str, value: str, models: Mapping[str, Loaded]) -> Loaded:
     if value not in models:
-        hint = nearest(value[:80], models) or f"give {series([*models], 'or')}"
-        raise UsageError(f"{option(name, repr(value[:80]))} is not a loaded model", hint)
+        hint = nearest(value, models) or f"give {series([*models], 'or')}"
+        raise UsageError(f"{option(name, repr(value))} is not a loaded model", hint)
     return models[value]

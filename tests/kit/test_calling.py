@@ -100,6 +100,7 @@ def test_a_sound_and_an_image_come_as_base64(run: Run, tmp_path: Path) -> None:
     for image in (content, [f"data:image/png;base64,{content}"]):
         found = call("predict", {"text": asked, "image": image}, "shapes")
         assert found["rows"] == json.loads(run("predict", *typed).out)["rows"]
+    assert "not that of a WAV file" in refusal("show", {"audio": content})
     for wrong in ("AAAA", "", "no base64!"):
         assert "image" in refusal("predict", {"text": asked, "image": wrong}, "shapes")
 
@@ -129,8 +130,10 @@ def test_without_a_folder_no_text_is_looked_for_on_the_disk(
             wrong = told(name, arguments, "shapes")
             assert "no file is read here" in wrong or "is not the path of a file" in wrong
         for name, option in (("heads", "labels"), ("heads", "boxes"), ("explain", "matrices")):
-            assert "names a file" in told(name, {option: path}, "builtin")
-        assert "names a file" in told("ablate", {"text": "a", "mean_from": path}, "builtin")
+            assert "is a file, and none is read here" in told(name, {option: path}, "builtin")
+        assert "is a file, and none is read here" in told(
+            "ablate", {"text": "a", "mean_from": path}, "builtin"
+        )
 
 
 def test_with_a_folder_only_files_in_it_are_read(tmp_path: Path) -> None:
@@ -148,9 +151,10 @@ def test_with_a_folder_only_files_in_it_are_read(tmp_path: Path) -> None:
     assert call("ablate", {**mean, "mean_from": "texts"}, "builtin", inside)["rows"]
     wrong = "../out/a.png", f"{outside}/a.png", "link.png", "loop.png", "a\0.png", "/dev/stdin"
     for path in wrong:
-        for arguments in ({"given": "", "image": path}, {"given": f"{path}.png"}):
+        for arguments in ({"image": path}, {"audio": path}, {"given": f"{path}.png"}):
             told = refusal("show", arguments, "shapes-vit", inside)
             assert "not in the folder" in told or "does not exist" in told
+        assert "not in the folder" in refusal("show", {"audio": path}, "builtin", inside)
         told = refusal("ablate", {**mean, "mean_from": path}, "builtin", inside)
         assert "not in the folder" in told
         assert call("tokens", {"text": path}, "builtin", inside)["rows"]
@@ -167,27 +171,27 @@ def deep(depth: int) -> object:
     ("name", "arguments", "part"),
     [
         ("predict", ["a"], "are not an object"),
-        ("predict", {}, "text is missing; give a text or a list, each a text"),
-        ("predict", {"text": 1}, "text is a whole number"),
-        ("predict", {"text": ["a", 1]}, "text is a list"),
+        ("predict", {}, "text is missing; give a string or an array, each a string"),
+        ("predict", {"text": 1}, "text is an integer"),
+        ("predict", {"text": ["a", 1]}, "text is an array"),
         ("predict", {"text": "a", "tpo": 1}, "predict has no argument 'tpo'; did you mean top?"),
-        ("predict", {"text": "a", "top": True}, "top is true or false; give a whole number"),
+        ("predict", {"text": "a", "top": True}, "top is a boolean; give an integer"),
         ("predict", {"text": "a", "top": 10**400}, "too large"),
         ("predict", {"text": "a", "top": 0}, "top=0 is out of range"),
         ("predict", {"text": "a", "segments": {}}, "segments is an object"),
         ("predict", {"text": "a \ud800"}, "surrogate"),
         ("predict", {"text": "a", "model": "/etc"}, "'/etc' is not a loaded model"),
-        ("compare", {"texts": []}, "texts is a list"),
+        ("compare", {"texts": []}, "texts is an array"),
         ("compare", {"texts": ["a"], "against": "gpt2"}, "'gpt2' is not a loaded model"),
         ("generate", {"prompt": "a", "docs": {"a": 1}}, "docs is an object"),
-        ("generate", {"prompt": "a", "docs": ["a"]}, "docs is a list"),
+        ("generate", {"prompt": "a", "docs": ["a"]}, "docs is an array"),
         ("generate", {"prompt": [{"role": deep(99)}]}, "nested too deeply"),
         ("generate", {"prompt": "a", "temperature": nan}, "nan is not a number of JSON"),
-        ("generate", {"prompt": "a", "by": "x" * 2000}, "give one of sentence, line, paragraph"),
+        ("generate", {"prompt": "a", "by": "x" * 2000}, "is not known; give one of 'sentence'"),
         ("show", {"given": "a", "view": "tabel"}, "did you mean table?"),
         ("show", {"given": "a", "least": 7}, "least=7 is out of range"),
         ("show", {"given": "a", "title": b"a"}, "bytes is not JSON"),
-        ("heads", {"labels": [1]}, "labels is a list"),
+        ("heads", {"labels": [1]}, "labels is an array"),
     ],
 )
 def test_a_wrong_argument_is_told_in_a_sentence(name: str, arguments: Any, part: str) -> None:

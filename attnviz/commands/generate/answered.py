@@ -17,7 +17,7 @@ from attnviz.errors import AttnvizError, UsageError, as_argument, option, spelle
 from attnviz.kit.option import check_value
 from attnviz.kit.result import Result, notes_of
 from attnviz.kit.values import FilePath, path_of
-from attnviz.kit.write import Piece, choose_format
+from attnviz.kit.write import Format, Piece, choose_format
 from attnviz.records.grounding import Check, CheckMethod
 from attnviz.records.rows import ABSENT, ColumnArray, Row
 from attnviz.records.tokens import Token
@@ -98,8 +98,10 @@ class AttentionAnswer:
         return self._result("sentence", next(reversed(self._checked.values()), None))
 
     def pieces(self, format: str) -> Iterable[Piece]:
-        """The rows of its sentences, or their table, in a format, piece by piece."""
-        return self._shown.pieces(format)
+        """It in a format, as in a file of `save`, piece by piece."""
+        curves = next(reversed(self._checked), "") == "curve"
+        drawn = Format(format).picture and not curves
+        return (self._pictured(None, None) if drawn else self._shown).pieces(format)
 
     def __str__(self) -> str:
         return str(self._shown)

@@ -30,7 +30,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from attnviz.commands.serve.answers import FORMATS, Answers, told, wrong_part
-from attnviz.commands.serve.guard import PATIENCE, Guard, Refused, content_of
+from attnviz.commands.serve.guard import PATIENCE, Guard, Refused, body_of
 from attnviz.commands.serve.jobs import parts_of, sentence_of
 from attnviz.commands.serve.page import page_of
 from attnviz.errors import AttnvizError, ExitStatus
@@ -73,7 +73,7 @@ class Server:
 
     async def _run(self, request: Request) -> Response:
         """The parts of a run, as they come."""
-        content, path = await content_of(request), request.url.path.strip("/")
+        content, path = await body_of(request), request.url.path.strip("/")
         served, view, work = self.answers.run(path, content)
         frames = _frames(parts_of(served, view, self.ending, work, told))
         return StreamingResponse(frames, media_type="application/x-attnviz")
@@ -88,7 +88,7 @@ class Server:
 
     async def _call(self, request: Request) -> Response:
         """A command's result, in the form that the request accepts."""
-        content, known = await content_of(request), self.answers
+        content, known = await body_of(request), self.answers
         name, every = request.path_params["command"], ", ".join(known.commands)
         if name not in known.commands:
             raise Refused(404, f"There is no such command; give one of {every}.")

@@ -114,7 +114,7 @@ class Guard:
             return False
 
 
-async def content_of(request: Request) -> Mapping[str, Any]:
+async def body_of(request: Request) -> Mapping[str, Any]:
     """The JSON object in the body of a request.
 
     Raises:
