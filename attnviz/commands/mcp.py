@@ -49,6 +49,7 @@ def mcp(
             "--model",
             "-m",
             metavar="NAME",
+            envvar="ATTNVIZ_MODEL",
             autocompletion=completion.models,
             help="A model that tools may run, the first by default. Repeatable.",
             show_default=BUILTIN,
