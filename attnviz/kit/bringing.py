@@ -52,18 +52,19 @@ DRAWN, OFTEN = 100, 0.95
 """The number of random tokens, and of those below an effect that stands out."""
 
 
-def with_links(prepared: Prepared, captured: Capture) -> Capture:
+def with_links(prepared: Prepared, captured: Capture, read: "LastRead | None" = None) -> Capture:
     """A capture with the facts for the choice of a head: rests, and the next token.
 
-    It takes a run of models whose values can be read. If not all heads are held, or they are
-    chosen otherwise, only the lengths by which rests are found are added.
+    It takes a run of models whose values can be read, unless its last position is `read` already.
+    If not all heads are held, or they are chosen otherwise, only the lengths by which rests are
+    found are added.
     """
     if captured.signed:
         return captured
     every = captured.heads == every_head(captured.model.heads_per_layer)
     if not every or acting_choice(captured) or not moves_are_found(captured):
         return with_rests(prepared.with_lengths(captured))
-    read, lengths = _read(prepared)
+    read, lengths = _read(prepared) if read is None else (read, read.lengths)
     if lengths is not None:
         captured = replace(captured, extras={**captured.extras, VALUE_NORMS: lengths})
     rests = find_rests(captured)

@@ -90,9 +90,11 @@ def side_of(tokens: Sequence[Token], text: str) -> list[Mapping[str, object]]:
     ]
 
 
-def written_of(tokenizer: "TextTokenizer", logits: FloatArray | None) -> Mapping[int, Any]:
+def written_of(
+    tokenizer: "TextTokenizer", logits: FloatArray | None, count: int = LIKELY
+) -> Mapping[int, Any]:
     """The label and the text of the likeliest next tokens, by id."""
-    likely = [] if logits is None else np.argsort(-logits, kind="stable")[:LIKELY].tolist()
+    likely = [] if logits is None else np.argsort(-logits, kind="stable")[:count].tolist()
     return {id_: {"label": tokenizer.label(id_), "text": tokenizer.exact(id_)} for id_ in likely}
 
 

@@ -3,11 +3,12 @@
 import json
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from attnviz.commands.serve.asked import asked_of, head_in
-from attnviz.commands.serve.jobs import LiveJob, Served, Work, sentence_of
+from attnviz.commands.serve.asked import asked_of, head_in, view_in
+from attnviz.commands.serve.jobs import LiveJob, Served, View, Work, sentence_of
+from attnviz.commands.serve.page import page_of
 from attnviz.commands.serve.runs import LiveRuns, Sent
 from attnviz.errors import UsageError
 from attnviz.inputs.given import within
@@ -27,7 +28,6 @@ FORMATS = {
     "application/x-npz": "npz",
 }
 """What a command's result can be, by the `Accept` of a request."""
-LONGEST_VIEW = 40
 TellToken: TypeAlias = Callable[[str], bytes]
 
 
@@ -61,6 +61,7 @@ class Answers:
 
     served: Mapping[str, Served]
     commands: Mapping[str, Offered]
+    pages: dict[str, tuple[str, str]] = field(default_factory=dict)
 
     def model(self, name: object) -> tuple[str, Served]:
         """The model of a name; the first one for None."""
@@ -69,19 +70,29 @@ class Answers:
             raise UsageError("this model is not loaded", f"name one of {', '.join(self.served)}")
         return name, self.served[name]
 
-    def run(self, path: str, content: Mapping[str, Any]) -> tuple[Served, str, Work[bytes]]:
-        """The model, the view and the work of what a page asks: "run", "head" or "without"."""
+    def page(self, name: object) -> tuple[str, str]:
+        """The page of a model, and its policy; each is made once."""
+        name, served = self.model(name)
+        if name not in self.pages:
+            others = [each for each in self.served if each != name]
+            self.pages[name] = page_of(served.model, name, others)
+        return self.pages[name]
+
+    def run(self, path: str, content: Mapping[str, Any]) -> tuple[Served, View, Work[bytes]]:
+        """The model, the view and the work of what a page asks, by its path."""
         _, served = self.model(content.get("model"))
-        asked, view, head = asked_of(content), content.get("view", ""), head_in(content.get("head"))
+        asked, view, head = asked_of(content), view_in(content), head_in(content.get("head"))
+        if path == "rest" and content.get("picks") is True:
+            head = None
         removed = [*filter(None, map(head_in, content.get("removed") or []))]
-        if not isinstance(view, str) or len(view) > LONGEST_VIEW:
-            raise UsageError("“view” is not a short text", "leave it out")
         runs = served.runs
 
         def parts(job: LiveJob[bytes]) -> Iterator[Sent]:
             if path == "without":
                 return runs.without(asked, removed, job)
-            return runs.parts(asked, head, job) if path == "run" else runs.head(asked, head, job)
+            return {"run": runs.patterns, "rest": runs.rest, "head": runs.head}[path](
+                asked, head, job
+            )
 
         def work(job: LiveJob[bytes]) -> Iterator[bytes]:
             with within(None), watched(job):

@@ -31,8 +31,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from attnviz.commands.serve.answers import FORMATS, Answers, told, wrong_part
 from attnviz.commands.serve.guard import PATIENCE, Guard, Refused, body_of
-from attnviz.commands.serve.jobs import parts_of, sentence_of
-from attnviz.commands.serve.page import page_of
+from attnviz.commands.serve.jobs import NOBODY, parts_of, sentence_of
 from attnviz.errors import AttnvizError, ExitStatus
 
 EVENTS = "text/event-stream"
@@ -58,7 +57,7 @@ class Server:
     def app(self, token: str, hosts: Collection[str]) -> ASGIApp:
         """The whole application."""
         got = {"/": self._page, "/v1": self._describe}
-        posted = dict.fromkeys(("/run", "/head", "/without"), self._run)
+        posted = dict.fromkeys(("/run", "/rest", "/head", "/without"), self._run)
         posted["/v1/{command}"] = self._call
         routes = [Route(path, answering(each)) for path, each in got.items()]
         routes += [Route(path, answering(each), methods=["POST"]) for path, each in posted.items()]
@@ -66,9 +65,7 @@ class Server:
 
     async def _page(self, request: Request) -> Response:
         """The page of a model; the first one where none is named."""
-        name, served = self.answers.model(request.query_params.get("model"))
-        others = [each for each in self.answers.served if each != name]
-        page, allowed = page_of(served.model, name, others)
+        page, allowed = self.answers.page(request.query_params.get("model"))
         return HTMLResponse(page, headers={"content-security-policy": allowed})
 
     async def _run(self, request: Request) -> Response:
@@ -97,10 +94,10 @@ class Server:
         kind = next((each for each in wanted if each in FORMATS), "application/json")
         if EVENTS in wanted:
             served, work = known.invoke(name, content, FORMATS[kind], _token)
-            events = _events(parts_of(served, "", self.ending, work, _progress))
+            events = _events(parts_of(served, NOBODY, self.ending, work, _progress))
             return StreamingResponse(events, media_type=EVENTS)
         served, work = known.invoke(name, content, FORMATS[kind])
-        whole = await _whole(request, parts_of(served, "", self.ending, work))
+        whole = await _whole(request, parts_of(served, NOBODY, self.ending, work))
         if whole is None:
             raise Refused(503, "The server ends.")
         return Response(whole, media_type=kind)

@@ -13,6 +13,8 @@ from attnviz.kit.prepare import TextOptions
 from attnviz.kit.values import Loaded
 from attnviz.records.heads import Head
 
+LONGEST_VIEW = 40
+
 
 @dataclass(frozen=True)
 class Asked:
@@ -62,6 +64,14 @@ def asked_of(content: Mapping[str, Any]) -> Asked:
     if not isinstance(chat, bool):
         raise UsageError("“chat” is not true or false", "give one of them")
     return Asked(text, chat, **more)
+
+
+def view_in(content: Mapping[str, Any]) -> tuple[str, int]:
+    """The name of a view, and the number of its request among its own; ("", 0) without one."""
+    view, number = content.get("view", ""), content.get("number", 0)
+    if not isinstance(view, str) or len(view) > LONGEST_VIEW or type(number) is not int:
+        raise UsageError("“view” is not a short text, or “number” no number", "leave both out")
+    return view, number
 
 
 def head_in(value: Any) -> Head | None:

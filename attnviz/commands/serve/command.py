@@ -125,6 +125,7 @@ def serve(
         models[name] = model_of(session, g.WhichModel(name, revision, offline), run, kind)
     root = session.root
     answers = answers_of(models, root.command.list_commands(root))
+    answers.page(None)  # so that it is there at once
     server = Server(answers, lambda: root.command.whole(root))
     own = token or secrets.token_urlsafe(16)
     address = f"http://{_shown(host)}:{listening.getsockname()[1]}/?token={own}"

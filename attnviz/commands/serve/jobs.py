@@ -19,7 +19,10 @@ from attnviz.kit.intervene import GaveWay
 from attnviz.kit.values import Loaded
 
 T = TypeVar("T")
+View: TypeAlias = tuple[str, int]
+"""Who asks, and the number of the request among theirs; "" has no order."""
 Work: TypeAlias = Callable[["LiveJob[T]"], Iterator[T]]
+NOBODY: View = ("", 0)
 VIEWS = 100
 """Views whose last requests are remembered."""
 SLOW, STEP = 0.5, 0.2
@@ -36,12 +39,17 @@ class Served:
     one: Lock = field(default_factory=Lock)
     latest: OrderedDict[str, int] = field(default_factory=OrderedDict)
 
-    def number(self, view: str) -> int:
-        """The number of a new request of a view; the view's earlier ones give way."""
-        number = self.latest[view] = self.latest.pop(view, 0) + 1
+    def heard(self, view: View) -> None:
+        """Remember a view's request, for which its earlier ones give way."""
+        name, number = view
+        self.latest[name] = max(number, self.latest.pop(name, 0))
         while len(self.latest) > VIEWS:
             self.latest.popitem(last=False)
-        return number
+
+    def is_newest(self, view: View) -> bool:
+        """Whether a view has asked for nothing later."""
+        name, number = view
+        return not name or self.latest.get(name, 0) <= number
 
 
 @dataclass(eq=False)
@@ -53,19 +61,18 @@ class LiveJob(Generic[T]):
     """
 
     served: Served
-    view: str
+    view: View
     ending: Event
     give: Callable[[T | Exception | None], object]
     progress: Callable[[int, int], T] | None = None
     gone: Event = field(default_factory=Event)
 
     def __post_init__(self) -> None:
-        self._number = self.served.number(self.view) if self.view else 0
+        self.served.heard(self.view)
         self._told = monotonic() + SLOW
 
     def __call__(self, done: int = 0, of: int = 0) -> None:
-        newest = not self.view or self.served.latest.get(self.view) == self._number
-        if self.gone.is_set() or self.ending.is_set() or not newest:
+        if self.gone.is_set() or self.ending.is_set() or not self.served.is_newest(self.view):
             raise GaveWay
         if self.progress and of and monotonic() > self._told:
             self._told = monotonic() + STEP
@@ -91,7 +98,7 @@ class LiveJob(Generic[T]):
 
 async def parts_of(
     served: Served,
-    view: str,
+    view: View,
     ending: Event,
     work: Work[T],
     progress: Callable[[int, int], T] | None = None,

@@ -9,7 +9,7 @@ import anywidget
 import traitlets
 
 from attnviz.commands.serve.answers import FORMATS, answers_of, told
-from attnviz.commands.serve.jobs import LiveJob, sentence_of
+from attnviz.commands.serve.jobs import NOBODY, LiveJob, sentence_of
 from attnviz.commands.serve.page import FIRST, page_of
 from attnviz.commands.show.capture import AttentionCapture
 from attnviz.commands.show.command import show
@@ -75,7 +75,7 @@ class Live(anywidget.AnyWidget):
 
         if path.startswith("v1/"):
             form = FORMATS.get(accept or "", "json")
-            view, (served, work) = "", self._answers.invoke(path[3:], asked, form)
+            view, (served, work) = NOBODY, self._answers.invoke(path[3:], asked, form)
         else:
             served, view, work = self._answers.run(path, asked)
         self._jobs[number] = job = LiveJob[bytes](served, view, Event(), give, told)

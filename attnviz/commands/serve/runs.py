@@ -10,7 +10,6 @@ are, and raises if nobody waits for the result any more.
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,14 +21,13 @@ from attnviz.draw.headlines import head_title
 from attnviz.draw.page import LEVELS, THUMBNAIL
 from attnviz.draw.titles import text_notes
 from attnviz.errors import AttnvizError, InputError, as_argument, spelled
-from attnviz.kit.bringing import bringing, picked_head, read_last
-from attnviz.kit.choose import first_query, moves_are_found, plan_heads
+from attnviz.kit.bringing import picked_head, read_last, with_links
+from attnviz.kit.choose import first_query, plan_heads
 from attnviz.kit.intervene import Progress, intervene, site_of
 from attnviz.kit.prepare import HeadOptions, Prepared, prepare
 from attnviz.kit.values import Loaded
 from attnviz.records.capture import (
     RESTS,
-    VALUE_NORMS,
     Capture,
     FloatArray,
     KeepEverything,
@@ -41,7 +39,8 @@ from attnviz.records.heads import Bringing, Head, every_head
 from attnviz.records.interventions import Edit
 from attnviz.records.parts import Part as ModelPart
 from attnviz.records.positions import last_word
-from attnviz.records.rests import FindRests
+from attnviz.records.rests import FindRests, rests_in
+from attnviz.records.trace import LayerNumbers
 
 if TYPE_CHECKING:
     from attnviz.models.frozen.last import LastRead
@@ -52,6 +51,8 @@ HALVED = 1 << 20
 """The most numbers of a layer that are sent with 32 bits each; more have 16."""
 OF_HEAD = ("q", "k", "v", "z", "scores", "pattern", "written")
 OF_RUN = ("embedding", "position")
+NAMED = 30
+"""The likeliest next tokens that are named."""
 LEAST_EFFECT = 0.05
 """The least effect, in logits, of a head that is named."""
 KEPT = 2
@@ -68,7 +69,7 @@ class Sent:
 
 @dataclass
 class _Listening(FindRests):
-    """Finds the rests in a run whose patterns are kept, too."""
+    """Keeps the patterns of a run that `last` reads, and looks for no rests in it."""
 
     tell: Progress = lambda done, of: None
     layers: int = 0
@@ -78,7 +79,6 @@ class _Listening(FindRests):
         self.tell(block.layer, self.layers)
         assert self.keep is not None
         self.keep(block)
-        super().__call__(block)
 
 
 @dataclass(eq=False)
@@ -92,9 +92,9 @@ class LiveRun:
     prepared: Prepared
     capture: Capture
     read: "LastRead | None"
-    rests: FindRests
     logits: FloatArray | None
-    layers: dict[int, Sent] = field(default_factory=dict)
+    layer: tuple[int, LayerNumbers] | None = None
+    """The last layer that was asked for."""
 
     @property
     def heads(self) -> Sequence[Head]:
@@ -119,15 +119,17 @@ class LiveRuns:
                 return run
         raise InputError("this text has not been run", "wait until its picture is there")
 
-    def parts(self, asked: Asked, at: Head | None, tell: Progress) -> Iterator[Sent]:
-        """LiveRun a text, and yield its parts; `at`: the head whose weights and layer are sent."""
+    def patterns(self, asked: Asked, at: Head | None, tell: Progress) -> Iterator[Sent]:
+        """Run a text; `at`: the head whose weights are sent, of a long text."""
         run = self._run(asked, tell)
-        at = at if at in run.heads else None
-        yield patterns_of(run, run.heads[0] if at is None else at)
-        tell(0, 0)
+        yield patterns_of(run, run.heads[0] if at is None or at not in run.heads else at)
+
+    def rest(self, asked: Asked, at: Head | None, tell: Progress) -> Iterator[Sent]:
+        """What else there is of a run; `at`: the head whose layer is sent, or the one to show."""
+        run = self._run(asked, tell)
         found = reads(run)
         yield found
-        if at is None:
+        if at is None or at not in run.heads:
             at = Head(*found.facts["choice"]["head"])
         yield from self.head(asked, at, tell, weights=False)
 
@@ -170,20 +172,16 @@ def _run(model: Loaded, asked: Asked, tell: Progress) -> LiveRun:
     loaded, empty = prepared.model, prepared.empty
     heads = every_head(loaded.identity.heads_per_layer)
     prepared.budget.check(prepared.budget.patterns(heads), "shorten the text")
-    keep, per_layer = KeepEverything(prepared.shape), loaded.identity.heads_per_layer
-    lengths = np.full((len(per_layer), max(per_layer), prepared.shape[1]), np.nan, np.float32)
-    listening = partial(
-        _Listening, prepared.shape, causal=empty.causal, itself=empty.one_sequence,
-        named=empty.named_heads, tell=tell, layers=len(per_layer), keep=keep,
-    )  # fmt: skip
-    rests: FindRests = listening(lengths)
-    read = read_last(prepared, rests)
+    keep, causal = KeepEverything(prepared.shape), empty.causal
+    listening = _Listening(
+        prepared.shape, None, causal, empty.one_sequence, tell=tell, layers=len(heads), keep=keep
+    )
+    read = read_last(prepared, listening)
     if read is None:
-        rests = listening(prepared.value_lengths())
-        prepared.run(heads, rests)
+        prepared.run(heads, listening)
     logits = read.logit_row[0] if read is not None else _logits(prepared)
     capture = replace(empty, layers=keep.layers())
-    return LiveRun(asked, prepared, capture, read, rests, logits)
+    return LiveRun(asked, prepared, capture, read, logits)
 
 
 def _logits(prepared: Prepared) -> FloatArray | None:
@@ -227,7 +225,7 @@ def _name(head: Head) -> str:
 
 
 def _next(prepared: Prepared, logits: FloatArray) -> Mapping[str, Any]:
-    return {"written": written_of(prepared.model.tokenizer, logits)}
+    return {"written": written_of(prepared.model.tokenizer, logits, NAMED)}
 
 
 def _miniatures(layer: LayerPattern) -> NDArray[np.uint8]:
@@ -241,15 +239,12 @@ def _miniatures(layer: LayerPattern) -> NDArray[np.uint8]:
 
 def reads(run: LiveRun) -> Sent:
     """The rests of each head, the link that brings the next token, and the head to show."""
-    prepared, capture, model = run.prepared, run.capture, run.prepared.model
-    if RESTS not in capture.extras:
-        found = {RESTS: run.rests.array(model.identity.heads_per_layer)}
-        lengths = {} if run.rests.lengths is None else {VALUE_NORMS: run.rests.lengths}
-        extras = {**capture.extras, **found, **lengths}
-        follows = run.read is not None and moves_are_found(capture)
-        brings = bringing(prepared, run.read, run.rests) if run.read and follows else None
-        capture = run.capture = replace(capture, extras=extras, brings=brings)
-    rests = {str(head): np.flatnonzero(run.rests.of(head)).tolist() for head in run.heads}
+    prepared, model = run.prepared, run.prepared.model
+    if RESTS not in run.capture.extras:
+        run.capture = with_links(prepared, run.capture, run.read)
+    capture = run.capture
+    found = RESTS in capture.extras
+    rests = {str(h): np.flatnonzero(rests_in(capture, h)).tolist() for h in run.heads if found}
     plan = plan_heads(model.identity, model.card.heads, HeadOptions())
     facts = {
         "part": "reads",
@@ -282,9 +277,11 @@ def _layer_of(run: LiveRun, at: Head) -> Sent:
     """All numbers of a head and of its layer; or the reason why they cannot be told."""
     prepared, target = run.prepared, [token.id for token in run.prepared.target]
     try:
-        layer = prepared.model.whole_layer(prepared.ids, at.layer, target)
+        if run.layer is None or run.layer[0] != at.layer:
+            run.layer = at.layer, prepared.model.whole_layer(prepared.ids, at.layer, target)
     except AttnvizError as error:
         return Sent({"part": "layer", "wrong": str(error)})
+    _, layer = run.layer
     found, names = layer.arrays, [*OF_LAYER, *(OF_RUN if at.layer == 0 else ())]
     arrays = {n: found[n][at.head] if n in OF_HEAD else found[n] for n in names if n in found}
     arrays["outputs"] = found["pattern"] @ found["written"]  # (h, n_q, d)

@@ -107,10 +107,11 @@ function drawLabels(room) {
   const step = Math.max(1, Math.ceil(12 / view.cell)), size = Math.max(SIZES[0], Math.min(SIZES[1], view.cell * 0.8 * step));
   pen.textBaseline = "middle";
   pen.textAlign = "right";
+  const inks = { true: css("--mark"), false: css("--ink") };
   const label = (side, index, x, y) => {
-    const on = here(side, index);
+    const on = Boolean(here(side, index));
     pen.font = (on ? "bold " : "") + fontOf(size);
-    pen.fillStyle = css(on ? "--mark" : "--ink");
+    pen.fillStyle = inks[on];
     pen.fillText(clipped(labelsOf(side)[index], (side === rows ? view.left : view.below) - 2 * GAP), x, y);
   };
   // of small cells only some have a label, and none that would cover that of the token

@@ -9,8 +9,7 @@ const pixelsNow = () => pixels[themeOf(state.theme)] ||= Uint32Array.from({ leng
 });
 
 // A picture of a pixel a value, which is clear where there is nothing: masked, or under the threshold.
-function pictureOf(rows, columns, valueAt) {
-  const picture = document.createElement("canvas");
+function pictureOf(rows, columns, valueAt, picture = document.createElement("canvas")) {
   [picture.width, picture.height] = state.turn ? [rows, columns] : [columns, rows];
   const made = new ImageData(picture.width, picture.height), drawn = new Uint32Array(made.data.buffer), colors = pixelsNow();
   for (let row = 0; row < rows; row++) for (let column = 0; column < columns; column++) {

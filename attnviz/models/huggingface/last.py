@@ -144,7 +144,8 @@ class LastRecorder:
         row = rows[:, 0].to(call.v.dtype, copy=True)
         self._writes[layer] = row, Writing(call.v.clone(), writing.w_o, gate)
         if self._rests is not None:
-            self._rests.learn(layer, numbers(value_lengths(call.v, writing.w_o)))
+            if self._rests.lengths is not None:
+                self._rests.learn(layer, numbers(value_lengths(call.v, writing.w_o)))
             wanted = Wanted({layer: tuple(range(len(rows)))}, self._rests.queries)
             hand_over(call, layer, Handover(wanted, self._rests), self._proven)
 

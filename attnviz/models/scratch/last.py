@@ -18,7 +18,7 @@ from attnviz.records.rests import FindRests
 class LayerAtLast:
     """What passes the hook points of a layer, kept for the last position.
 
-    `rests`: is given the lengths of all values, and its rows.
+    `rests`: is given the lengths of all values, if it keeps them, and its rows.
     """
 
     def __init__(self, layer: int, block: CausalBlock, rests: FindRests | None) -> None:
@@ -38,7 +38,7 @@ class LayerAtLast:
 
     def _v(self, v: Tensor) -> None:  # (1, g, n, d_v)
         self._values = v[0]
-        if self._rests is not None:
+        if self._rests is not None and self._rests.lengths is not None:
             self._rests.learn(self._layer, numbers(value_lengths(v[0], self._w_o)))
 
     def _pattern(self, pattern: Tensor) -> None:  # (1, h, rows, keys)

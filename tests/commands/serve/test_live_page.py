@@ -135,6 +135,16 @@ def test_a_text_that_does_not_fit_is_told_as_the_terminal_tells_it(page: "Page")
     write(page, TYPED)
 
 
+def test_a_long_text_shows_miniatures_and_each_pattern_when_it_is_chosen(page: "Page") -> None:
+    opened(page, "builtin")
+    page.evaluate("() => { state.auto = false }")
+    write(page, "the cat sat on the mat and " * 36 + "the dog")
+    assert page.evaluate("run.layers[1].pattern[2] === undefined")
+    page.click('[data-layer="1"][data-head="2"]')
+    until(page, "byId('claim').textContent.startsWith('L1H2') && isWhole()")
+    write(page, TYPED)
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_wider_than_the_window(page: "Page", width: int) -> None:
     opened(page, "builtin")

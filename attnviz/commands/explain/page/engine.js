@@ -13,6 +13,11 @@ class Engine {
     return null;
   }
 
+  // draw what may follow the rest
+  soon(draw) {
+    draw();
+  }
+
   // a head's weights with fewer cells, for a picture of a few pixels; null: as they are
   miniature() {
     return null;

@@ -26,11 +26,9 @@ function makeHead(layer, head) {
 
 function drawHeads() {
   for (const [layer] of run.layers.entries()) for (let head = 0; head < headsOf(layer); head++) {
-    const { rows, columns, values } = engine.miniature(run, layer, head) ?? patternOf(layer, head), picture = pictureOf(rows, columns, (row, column) => values[row * columns + column]);
-    const canvas = headCell(layer, head).firstChild, pen = canvas.getContext("2d");
-    [canvas.width, canvas.height] = [picture.width, picture.height];
-    pen.drawImage(picture, 0, 0);
-    greyRests(pen, run.layers[layer].rests?.[head], columns / run.keys.length);
+    const { rows, columns, values } = engine.miniature(run, layer, head) ?? patternOf(layer, head);
+    const picture = pictureOf(rows, columns, (row, column) => values[row * columns + column], headCell(layer, head).firstChild);
+    greyRests(picture.getContext("2d"), run.layers[layer].rests?.[head], columns / run.keys.length);
   }
   markHeads();
 }

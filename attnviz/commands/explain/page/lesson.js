@@ -42,9 +42,9 @@ function drawRun() {
   state.wanted ??= run.queries[state.query].label;
   document.body.classList.remove("nothing"); // before anything is measured
   drawTokens();
-  drawHeads();
   drawNext();
   drawHead();
+  engine.soon(drawHeads);
 }
 
 // what changes with the head, once its weights are there

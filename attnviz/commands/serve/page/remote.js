@@ -1,5 +1,6 @@
 // The engine of a page whose runs a server computes, in parts: docs/architecture.md says what each holds.
 
+let asked = 0; // requests, whose order the server may see otherwise
 const VIEW = Array.from(crypto.getRandomValues(new Uint8Array(9)), (byte) => byte.toString(36)).join(""); // of whose requests only the newest counts
 const ARRAYS = { f4: Float32Array, f2: (buffer) => Float32Array.from(new Uint16Array(buffer), ofHalf), u1: Uint8Array };
 const SIZES_OF = { f4: 4, f2: 2, u1: 1 };
@@ -99,6 +100,9 @@ async function answerOf(path, content, { signal, accept = "application/json" } =
   }
 }
 
+// when what has arrived is drawn: the model, which runs on this computer, leaves the browser time for it
+const drawn = () => new Promise((go) => { requestAnimationFrame(() => setTimeout(go)); setTimeout(go, 500); });
+
 class Remote extends Engine {
   inputs = {}; // what is read beside the text, as the server takes it
   #running = new AbortController(); #asking = new AbortController();
@@ -110,19 +114,19 @@ class Remote extends Engine {
   }
 
   request(text) {
-    return { model: this.model, text, ...this.inputs };
+    return { model: this.model, text, number: ++asked, ...this.inputs };
   }
 
   // the run of a text, of which the rest arrives later; null where another one was asked for meanwhile
   async run(text, { removed = [] } = {}) {
     if (removed.length) return this.#without(text, removed);
     this.#running.abort();
-    const { signal } = this.#running = new AbortController(), head = state.auto ? null : [state.layer, state.head];
-    const parts = partsFrom("run", { ...this.request(text), view: VIEW, head }, signal), first = await this.#first(parts, signal);
+    const { signal } = this.#running = new AbortController(), head = [state.layer, state.head], picks = state.auto;
+    const question = { ...this.request(text), view: VIEW, head, picks }, first = await this.#first(partsFrom("run", question, signal), signal);
     if (!first) return null;
     const run = this.#runOf(first);
     [this.#arriving, this.#asked] = [run.layers, ""];
-    this.#follow(run, parts, signal).then(() => {
+    drawn().then(() => signal.aborted ? null : this.#follow(run, partsFrom("rest", question, signal), signal)).then(() => {
       if (this.#arriving === run.layers) this.#arriving = null;
       settled(run);
     });
@@ -144,7 +148,6 @@ class Remote extends Engine {
   }
 
   async #follow(run, parts, signal) {
-    await new Promise((go) => { setTimeout(go); }); // the page has taken the run over by then
     try {
       for await (const part of parts) {
         if (signal.aborted) return;
@@ -210,6 +213,11 @@ class Remote extends Engine {
       this.#take(run, part);
       this.#follow(run, parts, signal);
     }, (error) => tellProblem(error.message));
+  }
+
+  // all heads are many: the rest of the page does not wait for them
+  soon(draw) {
+    requestAnimationFrame(() => setTimeout(draw));
   }
 
   miniature(run, layer, head) {
