@@ -24,6 +24,9 @@ from tests.browsing import until
 
 TURNS = 9
 SHORT = "The quick brown fox jumps over the lazy dog while the old man found a red apple i"
+LONG = "the old man found a red apple in the forest near the river and " * 36
+SENT = """performance.getEntriesByType("resource")
+  .findLast(({ name }) => name.endsWith("/run")).transferSize"""
 TOKEN = "aTokenOfTheBenchmark"
 WATCH = """(text) => new Promise((done) => {
   const start = performance.now(), box = byId("text"), body = document.body;
@@ -73,11 +76,10 @@ def _measured(folder: Path, address: str) -> dict[str, Any]:
             page.wait_for_timeout(3000)  # the rest of the run
             passes.append(bare())
         paint = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime")
-        long = "the old man found a red apple in the forest near the river and " * 36
-        began = time.perf_counter()
-        page.evaluate(WATCH, long)
-        whole = time.perf_counter() - began
+        whole = page.evaluate(WATCH, LONG) / 1000
+        until(page, "byId('grid').sheet")
         size = page.evaluate("run.queries.length")
+        sent = page.evaluate(SENT)
         browser.close()
     return {
         "tokens": len(ids),
@@ -85,7 +87,9 @@ def _measured(folder: Path, address: str) -> dict[str, Any]:
         "bare forward pass, ms": round(median(passes)),
         "first paint, ms": round(paint),
         "tokens of the long text": size,
-        "picture of the long text, s": round(whole, 2),
+        "its picture, s": round(whole, 2),
+        "its bare forward pass, s": round(bare(LONG) / 1000, 2),
+        "sent for it, MB": round(sent / 1e6, 2),
     }
 
 
@@ -93,17 +97,18 @@ def _forward(folder: Path) -> tuple[Any, list[int]]:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    ids = AutoTokenizer.from_pretrained(folder)(SHORT)["input_ids"]
+    tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder).eval()
 
-    def forward() -> float:
+    def forward(text: str = SHORT) -> float:
+        ids = torch.tensor([tokenizer(text)["input_ids"]])
         began = time.perf_counter()
         with torch.inference_mode():
-            model(torch.tensor([ids]), use_cache=False)
+            model(ids, use_cache=False)
         return 1000 * (time.perf_counter() - began)
 
     forward()
-    return forward, ids
+    return forward, tokenizer(SHORT)["input_ids"]
 
 
 if __name__ == "__main__":

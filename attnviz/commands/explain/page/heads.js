@@ -14,30 +14,41 @@ function makeHeads() {
   byId("known-for").hidden = !data.named.length;
 }
 
+// the part of the picture of all heads that is this one's
+function partOf(layer, head) {
+  const part = made("i"), { layers, heads } = engine.about, at = (n, of) => `${of > 1 ? 100 * n / (of - 1) : 0}%`;
+  part.style.backgroundPosition = `${at(head, heads)} ${at(layer, layers)}`;
+  part.style.backgroundSize = `${100 * heads}% ${100 * layers}%`;
+  return part;
+}
+
 const headsOf = (layer) => engine.about.headsPerLayer[layer];
 
 function makeHead(layer, head) {
   const name = nameOf([layer, head]), known = knownFor(layer, head), title = known ? `${name} · known for: ${known}` : name;
-  const choose = made("button", { type: "button", title, "aria-label": title, "data-layer": layer, "data-head": head }, made("canvas"));
+  const choose = made("button", { type: "button", title, "aria-label": title, "data-layer": layer, "data-head": head }, partOf(layer, head));
   const cell = made("div", { role: "gridcell" }, choose);
   if (engine.typed) cell.append(made("input", { type: "checkbox", role: "switch", tabindex: -1, title: `${name} on or off`, "aria-label": `${name} takes part`, "data-switch": name }));
   return cell;
 }
 
-function drawHeads() {
-  for (const [layer] of run.layers.entries()) for (let head = 0; head < headsOf(layer); head++) {
-    const { rows, columns, values } = engine.miniature(run, layer, head) ?? patternOf(layer, head);
-    const picture = pictureOf(rows, columns, (row, column) => values[row * columns + column], headCell(layer, head).firstChild);
-    greyRests(picture.getContext("2d"), run.layers[layer].rests?.[head], columns / run.keys.length);
+// All heads are one picture, of which each button shows its part: a browser takes long over many small ones.
+async function drawHeads() {
+  const { heads, layers } = engine.about, sheet = document.createElement("canvas"), pen = sheet.getContext("2d", { willReadFrequently: true });
+  for (let layer = 0; layer < layers; layer++) for (let head = 0; head < headsOf(layer); head++) {
+    const { rows, columns, values } = engine.miniature(run, layer, head) ?? patternOf(layer, head), picture = pictureOf(rows, columns, (row, column) => values[row * columns + column]);
+    if (!layer && !head) [sheet.width, sheet.height] = [columns * heads, rows * layers];
+    pen.drawImage(picture, head * columns, layer * rows);
+    pen.fillStyle = css("--empty");
+    pen.globalAlpha = 0.8; // of the columns of keys on which a head rests, where they are known
+    for (const key of run.layers[layer].rests?.[head] ?? []) pen.fillRect(head * columns + Math.floor(key * columns / run.keys.length), layer * rows, 1, rows);
+    pen.globalAlpha = 1;
   }
   markHeads();
-}
-
-// the columns of keys on which a head rests, where they are known
-function greyRests(pen, rests, scale) {
-  pen.fillStyle = css("--empty");
-  pen.globalAlpha = 0.8;
-  for (const key of rests ?? []) pen.fillRect(Math.floor(key * scale), 0, 1, pen.canvas.height);
+  const blob = await new Promise((done) => { sheet.toBlob(done); }), before = byId("grid").sheet, address = URL.createObjectURL(blob);
+  byId("grid").sheet = address;
+  byId("grid").style.setProperty("--sheet", `url("${address}")`);
+  if (before) setTimeout(() => URL.revokeObjectURL(before), 1000);
 }
 
 function markHeads() {

@@ -126,7 +126,7 @@ class Remote extends Engine {
     if (!first) return null;
     const run = this.#runOf(first);
     [this.#arriving, this.#asked] = [run.layers, ""];
-    drawn().then(() => signal.aborted ? null : this.#follow(run, partsFrom("rest", question, signal), signal)).then(() => {
+    drawn().then(drawn).then(() => signal.aborted ? null : this.#follow(run, partsFrom("rest", question, signal), signal)).then(() => {
       if (this.#arriving === run.layers) this.#arriving = null;
       settled(run);
     });
