@@ -5,8 +5,8 @@ import re
 import shlex
 import sys
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from difflib import SequenceMatcher
 from enum import IntEnum
 from typing import TypeAlias
@@ -236,6 +236,17 @@ def missing(what: str, extra: str) -> UsageError:
     """
     command = command_to_install(requirements_of(extra) or [f"{NAME}[{extra}]"])
     return UsageError(f"{what}, which is not installed", f"install it: {command}")
+
+
+@contextmanager
+def needing(what: str, extra: str, *packages: str) -> Iterator[None]:
+    """Turn an import that fails, as one of an extra's packages is missing, into the error above."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in packages:
+            raise
+        raise missing(what, extra) from None
 
 
 def requirements_of(extra: str) -> list[str]:

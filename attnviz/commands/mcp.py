@@ -16,11 +16,10 @@ from pathlib import Path
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeVar
 
-from attnviz.errors import AttnvizError, UsageError, missing, nearest, option, readable, shortened
-from attnviz.kit import completion
+from attnviz.errors import UsageError, nearest, needing, option
 from attnviz.kit import options as g
-from attnviz.kit.calling import Offered, json_of, offered
-from attnviz.kit.intervene import watched
+from attnviz.kit.calling import Offered, json_of, offered, sentence_of
+from attnviz.kit.intervene import GaveWay, watched
 from attnviz.kit.option import command
 from attnviz.kit.session import Session
 from attnviz.kit.values import Loaded, model_of
@@ -43,18 +42,7 @@ SHORT_HELP = "model root quiet"
 def mcp(
     session: Session,
     *,
-    model: Annotated[
-        list[str] | None,
-        g.model_option(
-            "--model",
-            "-m",
-            metavar="NAME",
-            envvar="ATTNVIZ_MODEL",
-            autocompletion=completion.models,
-            help="A model that tools may run, the first by default. Repeatable.",
-            show_default=BUILTIN,
-        ),
-    ] = None,
+    model: g.SeveralModels = None,
     run: g.ModelRun,
     root: Annotated[
         Path | None,
@@ -110,10 +98,6 @@ class LazyModels(Mapping[str, Loaded]):
         return len(self.names)
 
 
-class GaveUp(Exception):
-    """A run stopped, because nobody waits for its result any more."""
-
-
 PICTURE = {
     "type": "boolean",
     "default": False,
@@ -151,7 +135,7 @@ class Tools:
 
         def tell(done: int, total: int) -> None:
             if gone.is_set():
-                raise GaveUp
+                raise GaveWay
             if total:
                 telling = context.session.report_progress(done, total)
                 asyncio.run_coroutine_threadsafe(telling, loop).result()
@@ -174,17 +158,13 @@ class Tools:
                 return CallToolResult(
                     content=self._content(params.name, {**(params.arguments or {})})
                 )
-        except GaveUp:
+        except GaveWay:
             raise
-        except AttnvizError as error:
-            wrong = str(error)
-        except MemoryError:
-            wrong = "there is not enough memory for this; give a shorter text."
         except Exception as error:
-            wrong = f"this is a bug ({type(error).__name__}: {error}); please report it."
+            wrong = sentence_of(error)
         finally:
             self._one.release()
-        told = TextContent(text=readable(shortened(wrong)))
+        told = TextContent(text=wrong)
         return CallToolResult(content=[told], is_error=True)
 
     def _content(self, name: str, arguments: dict[str, Any]) -> "list[ContentBlock]":
@@ -228,12 +208,8 @@ def server_of(tools: Tools) -> "Server":
     """
     from importlib.metadata import version
 
-    try:
+    with needing("tools for agents need mcp", "mcp", "mcp"):
         from mcp.server.lowlevel import Server
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "mcp":
-            raise
-        raise missing("tools for agents need mcp", "mcp") from None
     return Server(
         "attnviz",
         version=version("attnviz"),

@@ -20,7 +20,16 @@ from pathlib import Path
 from types import NoneType
 from typing import Any, Literal, TypeAlias, get_args, get_origin
 
-from attnviz.errors import IdleOption, UsageError, nearest, option, series
+from attnviz.errors import (
+    AttnvizError,
+    IdleOption,
+    UsageError,
+    nearest,
+    option,
+    readable,
+    series,
+    shortened,
+)
 from attnviz.inputs.given import within
 from attnviz.kit import options as g
 from attnviz.kit.described import TYPES, Above
@@ -172,6 +181,14 @@ def json_of(result: Any) -> str:
     """The JSON object of a result, as its command writes it with `-f json`."""
     with within(None):  # all of it has been read
         return "".join(map(str, result.pieces("json")))
+
+
+def sentence_of(error: Exception) -> str:
+    """An error of a call in one sentence, as the terminal says it."""
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this; use a shorter text or a smaller model."
+    bug = f"this is a bug ({type(error).__name__}: {error}); please report it."
+    return readable(shortened(str(error) if isinstance(error, AttnvizError) else bug))
 
 
 # From types to schemas.

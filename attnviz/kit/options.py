@@ -27,7 +27,7 @@ from attnviz.kit.prepare import TextOptions, Truncation
 from attnviz.kit.session import NOT_HERE, Session, bare
 from attnviz.kit.write import PICTURES, ROWS, VIEWS, View
 from attnviz.models.catalog import Source
-from attnviz.models.placement import Device, DType, Engine, Placement, size_of
+from attnviz.models.placement import BUILTIN, Device, DType, Engine, Placement, size_of
 from attnviz.records.capture import PairKind, ShownKind
 from attnviz.records.exhibit import ColorScale, Orient
 from attnviz.records.places import Pixels
@@ -534,6 +534,20 @@ class WhichModel:
     ] = "builtin"
     revision: Revision = None
     offline: Offline = False
+
+
+SeveralModels: TypeAlias = Annotated[
+    list[str] | None,
+    model_option(
+        "--model",
+        "-m",
+        metavar="NAME",
+        envvar="ATTNVIZ_MODEL",
+        autocompletion=completion.models,
+        help="A model: a bundled one, a hub id or a folder. Repeatable; the first is the default.",
+        show_default=BUILTIN,
+    ),
+]
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from attnviz.commands.explore.scene import Opened, Runs
 from attnviz.console import Display, display_of
-from attnviz.errors import UsageError, missing, option
+from attnviz.errors import UsageError, needing, option
 from attnviz.inputs.given import given_of
 from attnviz.kit import options as g
 from attnviz.kit.lines import text_or_capture
@@ -107,12 +107,8 @@ def _textual(display: Display, session: Session) -> type["ExploreApp"]:
     os.environ.pop("NO_COLOR", None)
     if not display.color:
         os.environ["NO_COLOR"] = "1"
-    try:
+    with needing("the terminal app needs textual", "tui", "textual"):
         from attnviz.commands.explore.app import ExploreApp
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "textual":
-            raise
-        raise missing("the terminal app needs textual", "tui") from None
     return ExploreApp
 
 

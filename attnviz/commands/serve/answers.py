@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from attnviz.commands.serve.asked import asked_of, head_in, view_in
-from attnviz.commands.serve.jobs import LiveJob, Served, View, Work, sentence_of
+from attnviz.commands.serve.jobs import LiveJob, Served, Viewer, Work
 from attnviz.commands.serve.page import page_of
 from attnviz.commands.serve.runs import LiveRuns, Sent
 from attnviz.errors import UsageError
 from attnviz.inputs.given import within
-from attnviz.kit.calling import Offered, json_of, offered
+from attnviz.kit.calling import Offered, json_of, offered, sentence_of
 from attnviz.kit.intervene import watched
 from attnviz.kit.values import Loaded
 from attnviz.kit.write import encoded
@@ -78,7 +78,7 @@ class Answers:
             self.pages[name] = page_of(served.model, name, others)
         return self.pages[name]
 
-    def run(self, path: str, content: Mapping[str, Any]) -> tuple[Served, View, Work[bytes]]:
+    def run(self, path: str, content: Mapping[str, Any]) -> tuple[Served, Viewer, Work[bytes]]:
         """The model, the view and the work of what a page asks, by its path."""
         _, served = self.model(content.get("model"))
         asked, view, head = asked_of(content), view_in(content), head_in(content.get("head"))

@@ -31,8 +31,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from attnviz.commands.serve.answers import FORMATS, Answers, told, wrong_part
 from attnviz.commands.serve.guard import PATIENCE, Guard, Refused, body_of
-from attnviz.commands.serve.jobs import NOBODY, parts_of, sentence_of
+from attnviz.commands.serve.jobs import NOBODY, parts_of
 from attnviz.errors import AttnvizError, ExitStatus
+from attnviz.kit.calling import sentence_of
 
 EVENTS = "text/event-stream"
 OPEN_REQUESTS = 64

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 from rich.text import Text
 
-from attnviz.errors import UsageError, missing, option
-from attnviz.kit import completion
+from attnviz.errors import UsageError, needing, option
 from attnviz.kit import options as g
 from attnviz.kit.option import command, feature, panel_option
 from attnviz.kit.session import Session
@@ -24,19 +23,6 @@ if TYPE_CHECKING:
 HERE = "127.0.0.1"
 LEAST_TOKEN = 8
 
-Models: TypeAlias = Annotated[
-    list[str] | None,
-    g.model_option(
-        "--model",
-        "-m",
-        metavar="NAME",
-        envvar="ATTNVIZ_MODEL",
-        autocompletion=completion.models,
-        help="A model of the page: a bundled one, a hub id or a folder. Repeatable; the first is "
-        "shown.",
-        show_default=BUILTIN,
-    ),
-]
 SERVER = "The server"
 OpenBrowser: TypeAlias = Annotated[
     bool, panel_option(SERVER, "--open", help="Open the page in the browser.")
@@ -76,12 +62,8 @@ def live(model: AnyModel = BUILTIN) -> "Live":
     Args:
         model: a name as for `load_model`, or a loaded model.
     """
-    try:
+    with needing("a live cell needs anywidget", "notebook", "anywidget", "traitlets"):
         from attnviz.commands.serve.notebook import Live
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("anywidget", "traitlets"):
-            raise
-        raise missing("a live cell needs anywidget", "notebook") from None
     return Live(loaded(model))
 
 
@@ -96,7 +78,7 @@ SHORT_HELP = "model open port quiet"
 def serve(
     session: Session,
     *,
-    model: Models = None,
+    model: g.SeveralModels = None,
     revision: g.Revision = None,
     offline: g.Offline = False,
     run: g.ModelRun,
@@ -112,13 +94,9 @@ def serve(
     POST /v1/COMMAND takes the options of Python as JSON; docs/serve.md has examples.
     """
     _check_host(host, token)
-    try:
+    with needing("the server needs starlette and uvicorn", "serve", "starlette", "uvicorn"):
         from attnviz.commands.serve.answers import answers_of
         from attnviz.commands.serve.app import Server, listen
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in ("starlette", "uvicorn"):
-            raise
-        raise missing("the server needs starlette and uvicorn", "serve") from None
     listening = _listening(host, port)
     models = dict[str, Loaded]()
     for name in model or [BUILTIN]:

@@ -14,20 +14,18 @@ from time import monotonic
 from typing import Generic, TypeAlias, TypeVar
 
 from attnviz.commands.serve.runs import LiveRuns
-from attnviz.errors import AttnvizError, as_argument
 from attnviz.kit.intervene import GaveWay
 from attnviz.kit.values import Loaded
 
 T = TypeVar("T")
-View: TypeAlias = tuple[str, int]
+Viewer: TypeAlias = tuple[str, int]
 """Who asks, and the number of the request among theirs; "" has no order."""
 Work: TypeAlias = Callable[["LiveJob[T]"], Iterator[T]]
-NOBODY: View = ("", 0)
+NOBODY: Viewer = ("", 0)
 VIEWS = 100
 """Views whose last requests are remembered."""
 SLOW, STEP = 0.5, 0.2
 """Seconds before a run tells its progress, and between two such reports."""
-NO_MEMORY = "there is not enough memory for this; use a shorter text or a smaller model."
 
 
 @dataclass(eq=False)
@@ -39,14 +37,14 @@ class Served:
     one: Lock = field(default_factory=Lock)
     latest: OrderedDict[str, int] = field(default_factory=OrderedDict)
 
-    def heard(self, view: View) -> None:
+    def heard(self, view: Viewer) -> None:
         """Remember a view's request, for which its earlier ones give way."""
         name, number = view
         self.latest[name] = max(number, self.latest.pop(name, 0))
         while len(self.latest) > VIEWS:
             self.latest.popitem(last=False)
 
-    def is_newest(self, view: View) -> bool:
+    def is_newest(self, view: Viewer) -> bool:
         """Whether a view has asked for nothing later."""
         name, number = view
         return not name or self.latest.get(name, 0) <= number
@@ -61,7 +59,7 @@ class LiveJob(Generic[T]):
     """
 
     served: Served
-    view: View
+    view: Viewer
     ending: Event
     give: Callable[[T | Exception | None], object]
     progress: Callable[[int, int], T] | None = None
@@ -98,7 +96,7 @@ class LiveJob(Generic[T]):
 
 async def parts_of(
     served: Served,
-    view: View,
+    view: Viewer,
     ending: Event,
     work: Work[T],
     progress: Callable[[int, int], T] | None = None,
@@ -123,12 +121,3 @@ async def parts_of(
             yield part
     finally:
         job.gone.set()
-
-
-def sentence_of(error: Exception) -> str:
-    """An error in one sentence, as the terminal would say it."""
-    if isinstance(error, AttnvizError):
-        return error.spelled(as_argument)
-    if isinstance(error, MemoryError):
-        return NO_MEMORY
-    return f"this is a bug ({type(error).__name__}: {error})."

@@ -9,13 +9,13 @@ import anywidget
 import traitlets
 
 from attnviz.commands.serve.answers import FORMATS, answers_of, told
-from attnviz.commands.serve.jobs import NOBODY, LiveJob, sentence_of
+from attnviz.commands.serve.jobs import NOBODY, LiveJob
 from attnviz.commands.serve.page import FIRST, page_of
 from attnviz.commands.show.capture import AttentionCapture
 from attnviz.commands.show.command import show
 from attnviz.draw.page import source
 from attnviz.errors import AttnvizError
-from attnviz.kit.calling import check_data
+from attnviz.kit.calling import check_data, sentence_of
 from attnviz.kit.values import Loaded
 from attnviz.kit.write import encoded
 
