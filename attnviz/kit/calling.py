@@ -119,7 +119,8 @@ class Offered:
                 values[name] = content_of(name, value, below) if kinds in (IMAGES, SOUND) else value
         with within(below):
             try:
-                return self.function(*texts, **{"model": models[next(iter(models))], **values})
+                own = {} if "model" in values else {"model": models[next(iter(models))]}
+                return self.function(*texts, **own, **values)
             except IdleOption as error:
                 if "model" in values or error.names[:1] != ("model",):
                     raise
@@ -164,7 +165,7 @@ def offered(commands: Iterable[str]) -> dict[str, Offered]:
 
 def _function_of(command: str) -> Callable[..., Any] | None:
     name = f"attnviz.commands.{command}"
-    if find_spec(name) is None:  # of another package
+    if not command.isidentifier() or find_spec(name) is None:  # of another package
         return None
     module = import_module(name)
     if hasattr(module, "__path__"):  # a folder

@@ -4,9 +4,10 @@ import json
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, TypeAlias
 
-from attnviz.commands.serve.asked import asked_of, head_in, view_in
+from attnviz.commands.serve.asked import asked_of, head_in, heads_in, view_in
 from attnviz.commands.serve.jobs import LiveJob, Served, Viewer, Work
 from attnviz.commands.serve.page import page_of
 from attnviz.commands.serve.runs import LiveRuns, Sent
@@ -84,7 +85,7 @@ class Answers:
         asked, view, head = asked_of(content), view_in(content), head_in(content.get("head"))
         if path == "rest" and content.get("picks") is True:
             head = None
-        removed = [*filter(None, map(head_in, content.get("removed") or []))]
+        removed = heads_in(content.get("removed"))
         runs = served.runs
 
         def parts(job: LiveJob[bytes]) -> Iterator[Sent]:
@@ -121,7 +122,8 @@ class Answers:
 
 def answers_of(models: Mapping[str, Loaded], commands: Iterable[str]) -> Answers:
     """The answers about loaded models; `commands`: all that there are."""
-    served = {name: Served(model, LiveRuns(model)) for name, model in models.items()}
+    one = Lock()
+    served = {name: Served(model, LiveRuns(model), one) for name, model in models.items()}
     return Answers(served, offered(commands))
 
 

@@ -198,12 +198,14 @@ async def listen(server: Server, at: socket, app: ASGIApp, ready: Callable[[], N
 
 
 class Patient(H11Protocol):
-    """Closes a connection that has not sent a whole request's head in time."""
+    """Closes a connection on which no request is answered, now and then."""
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self.loop.call_later(PATIENCE, self._give_up)
+        self.loop.call_later(PATIENCE, self._look)
 
-    def _give_up(self) -> None:
-        if self.cycle is None:
+    def _look(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:
             self.transport.close()
+        else:
+            self.loop.call_later(PATIENCE, self._look)

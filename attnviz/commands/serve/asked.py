@@ -13,7 +13,7 @@ from attnviz.kit.prepare import TextOptions
 from attnviz.kit.values import Loaded
 from attnviz.records.heads import Head
 
-LONGEST_VIEW = 40
+LONGEST, LONGEST_VIEW = 200_000, 40
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,8 @@ def asked_of(content: Mapping[str, Any]) -> Asked:
     """
     text, chat = content.get("text", ""), content.get("chat", False)
     check_text(text)
+    if len(text) > LONGEST:
+        raise UsageError(f"the text has more than {LONGEST:,} characters", "give a shorter one")
     more = {name: content.get(name) for name in ("beside", "image", "sound")}
     for value in more.values():
         if value is not None:
@@ -72,6 +74,13 @@ def view_in(content: Mapping[str, Any]) -> tuple[str, int]:
     if not isinstance(view, str) or len(view) > LONGEST_VIEW or type(number) is not int:
         raise UsageError("“view” is not a short text, or “number” no number", "leave both out")
     return view, number
+
+
+def heads_in(value: Any) -> list[Head]:
+    """Heads, each as [layer, head]; none for null."""
+    if value is not None and not isinstance(value, list):
+        raise UsageError("these name no heads", "give a list of [layer, head]")
+    return [*filter(None, map(head_in, value or []))]
 
 
 def head_in(value: Any) -> Head | None:

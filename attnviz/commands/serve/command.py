@@ -115,7 +115,7 @@ def serve(
 
             Thread(target=webbrowser.open, args=[address], daemon=True).start()
 
-    app = server.app(own, {host, "localhost", socket.gethostname()})
+    app = server.app(own, {host.lower(), "localhost", socket.gethostname().lower()})
     asyncio.run(listen(server, listening, app, ready))
 
 

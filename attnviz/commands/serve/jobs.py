@@ -30,11 +30,14 @@ SLOW, STEP = 0.5, 0.2
 
 @dataclass(eq=False)
 class Served:
-    """A model, its runs, and the last request of each view."""
+    """A model, its runs, and the last request of each view.
+
+    `one`: the lock that every run of any model holds, as a call may use two models.
+    """
 
     model: Loaded
     runs: LiveRuns
-    one: Lock = field(default_factory=Lock)
+    one: Lock
     latest: OrderedDict[str, int] = field(default_factory=OrderedDict)
 
     def heard(self, view: Viewer) -> None:

@@ -50,7 +50,8 @@ class Live(anywidget.AnyWidget):
     def capture(self) -> AttentionCapture:
         """The patterns of the text that is shown, of every head."""
         _, served = self._answers.model(None)
-        return AttentionCapture(served.runs.of_text(self.text).capture)
+        with served.one:
+            return AttentionCapture(served.runs.of_text(self.text).capture)
 
     def _heard(self, _: Any, content: Any, buffers: Any) -> None:
         """Begin what the page asks, or let it give way."""
@@ -62,8 +63,8 @@ class Live(anywidget.AnyWidget):
         try:
             check_data(asked := content["content"])
             self._begin(number, content["path"], asked, content.get("accept"))
-        except AttnvizError as error:
-            self.send({"id": number, "wrong": str(error)})
+        except Exception as error:
+            self.send({"id": number, "wrong": sentence_of(error)})
 
     def _begin(self, number: int, path: str, asked: Mapping[str, Any], accept: str | None) -> None:
         def give(made: bytes | Exception | None) -> None:
@@ -84,7 +85,8 @@ class Live(anywidget.AnyWidget):
     def _repr_mimebundle_(self, **options: Any) -> Any:
         """The widget, and the picture of the chosen head for where no kernel runs."""
         bundle, *more = super()._repr_mimebundle_(**options) or ({}, {})
-        with suppress(AttnvizError):
+        _, served = self._answers.model(None)
+        with suppress(AttnvizError), served.one:
             picture = show(self.text or FIRST, self._model, heads=self.head or None)
             bundle["image/png"] = b"".join(encoded(picture.pieces("png")))
         return bundle, *more

@@ -60,7 +60,12 @@ def page_of(
         "readouts": readouts,
         "about": {**data["about"], "d_model": width, "error": None, "norm": "", "biases": []},
         "model": name,
-        "live": {"models": [name, *others], "asks": asks, **_inputs(model)},
+        "live": {
+            "models": [name, *others],
+            "asks": asks,
+            "options": _options(model),
+            **_inputs(model),
+        },
     }
     values = {
         "title": escape(f"{readable(name)} · attnviz"),
@@ -75,6 +80,13 @@ def page_of(
     }
     page = filled(source(HEAD, f"{LESSON}/lesson.html"), values)
     return page, policy(style, script, connects=True)
+
+
+def _options(model: Loaded) -> list[str]:
+    """The options with which a shell loads the same model."""
+    source = model._source
+    told = {"--kind": source.kind, "--revision": source.revision} if source else {}
+    return [word for flag, value in told.items() if value for word in (flag, value)]
 
 
 def _inputs(model: Loaded) -> dict[str, object]:

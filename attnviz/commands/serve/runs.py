@@ -20,7 +20,7 @@ from attnviz.commands.serve.asked import Asked
 from attnviz.draw.headlines import head_title
 from attnviz.draw.page import LEVELS, THUMBNAIL
 from attnviz.draw.titles import text_notes
-from attnviz.errors import AttnvizError, InputError, as_argument, spelled
+from attnviz.errors import AttnvizError, InputError, UsageError, as_argument, spelled
 from attnviz.kit.bringing import picked_head, read_last, with_links
 from attnviz.kit.choose import first_query, plan_heads
 from attnviz.kit.intervene import Progress, intervene, site_of
@@ -149,6 +149,8 @@ class LiveRuns:
         """The next token in a run without some heads, whose outputs are zero."""
         run = self._run(asked, tell)
         run.prepared.model.require("predict")
+        if unknown := [str(each) for each in removed if each not in run.heads]:
+            raise UsageError(f"there is no head {unknown[0]}", "name one of this model")
         parts = (ModelPart("head", each.layer, each.head) for each in removed)
         edits = tuple(Edit(site_of(part), "zero") for part in parts)
         (logits,) = intervene(run.prepared, [edits], lambda changed: changed.last)
@@ -276,7 +278,12 @@ def _told(brings: Bringing, capture: Capture) -> Mapping[str, Any]:
 def _layer_of(run: LiveRun, at: Head) -> Sent:
     """All numbers of a head and of its layer; or the reason why they cannot be told."""
     prepared, target = run.prepared, [token.id for token in run.prepared.target]
+    model, (queries, _) = prepared.model, prepared.shape
     try:
+        if model.can("record"):  # all heads write at every query, twice
+            size = 8 * model.identity.heads_per_layer[at.layer] * queries
+            wide = int(model.output_vectors().size(-1))
+            prepared.budget.check(size * wide, "shorten the text")
         if run.layer is None or run.layer[0] != at.layer:
             run.layer = at.layer, prepared.model.whole_layer(prepared.ids, at.layer, target)
     except AttnvizError as error:

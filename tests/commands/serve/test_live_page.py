@@ -145,10 +145,15 @@ def test_a_long_text_shows_miniatures_and_each_pattern_when_it_is_chosen(page: "
     write(page, TYPED)
 
 
+@pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_is_wider_than_the_window(page: "Page", width: int) -> None:
+def test_nothing_is_wider_than_the_window(page: "Page", width: int, theme: str) -> None:
+    page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
     opened(page, "builtin")
     write(page, TYPED)
     page.set_viewport_size({"width": width, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == ("rgb(22, 24, 28)" if theme == "dark" else "rgb(255, 255, 255)")
+    page.emulate_media(color_scheme="light")
     page.set_viewport_size({"width": 1280, "height": 900})

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import attnviz
+from attnviz.commands.serve.answers import answers_of
 from tests.commands.serve.conftest import Here, started
 
 TEXT = "a fluffy blue creature roamed the verdant forest"
@@ -168,3 +169,15 @@ def test_its_address_is_of_this_computer_unless_a_token_is_given() -> None:
     assert ended.returncode == 2
     assert ended.stderr.startswith("attnviz: --host 0.0.0.0 may let others on the network in")
     assert not ended.stdout
+
+
+def test_runs_of_all_models_wait_for_each_other() -> None:
+    model = attnviz.load_model("builtin")
+    served = answers_of({"one": model, "other": model}, ["compare"]).served
+    assert served["one"].one is served["other"].one  # `against` runs the other one
+
+
+@pytest.mark.parametrize("removed", [[[9, 0]], [[0, 9]], [[-1, 0]]])
+def test_a_head_that_is_not_there_cannot_be_removed(here: Here, removed: object) -> None:
+    (part,) = here.parts("/without", {"text": TEXT, "removed": removed})
+    assert part["wrong"].startswith("there is no head L")

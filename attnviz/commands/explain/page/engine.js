@@ -8,7 +8,7 @@ class Engine {
     Object.assign(this, { typed, texts, about });
   }
 
-  // whether a run has the weights of a head; null, or a promise that ends when they are there
+  // null where a run has the weights of a head, else a promise of whether they have come
   need() {
     return null;
   }

@@ -34,7 +34,7 @@ function makeHead(layer, head) {
 
 // All heads are one picture, of which each button shows its part: a browser takes long over many small ones.
 async function drawHeads() {
-  const { heads, layers } = engine.about, sheet = document.createElement("canvas"), pen = sheet.getContext("2d", { willReadFrequently: true });
+  const mine = run, { heads, layers } = engine.about, sheet = document.createElement("canvas"), pen = sheet.getContext("2d", { willReadFrequently: true });
   for (let layer = 0; layer < layers; layer++) for (let head = 0; head < headsOf(layer); head++) {
     const { rows, columns, values } = engine.miniature(run, layer, head) ?? patternOf(layer, head), picture = pictureOf(rows, columns, (row, column) => values[row * columns + column]);
     if (!layer && !head) [sheet.width, sheet.height] = [columns * heads, rows * layers];
@@ -45,7 +45,9 @@ async function drawHeads() {
     pen.globalAlpha = 1;
   }
   markHeads();
-  const blob = await new Promise((done) => { sheet.toBlob(done); }), before = byId("grid").sheet, address = URL.createObjectURL(blob);
+  const blob = await new Promise((done) => { sheet.toBlob(done); }), before = byId("grid").sheet;
+  if (run !== mine) return; // another text's picture is on its way
+  const address = URL.createObjectURL(blob);
   byId("grid").sheet = address;
   byId("grid").style.setProperty("--sheet", `url("${address}")`);
   if (before) setTimeout(() => URL.revokeObjectURL(before), 1000);

@@ -50,7 +50,7 @@ function drawRun() {
 // what changes with the head, once its weights are there
 function drawHead() {
   const mine = run, { layer, head } = state, waits = engine.need(run, layer, head);
-  if (waits) return waits.then(() => { if (run === mine && state.layer === layer && state.head === head) drawHead(); });
+  if (waits) return waits.then((there) => { if (there && run === mine && state.layer === layer && state.head === head) drawHead(); });
   aimed = null;
   spot = findSpot();
   markHeads();

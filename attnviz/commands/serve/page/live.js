@@ -40,6 +40,13 @@ function openSecond() {
   redraw();
 }
 
+// the second model reads what the first one does
+function followText(text) {
+  if (state.text === text) return;
+  state.text = byId("text").value = text;
+  refresh();
+}
+
 function closeSecond() {
   byId("second").remove();
   document.documentElement.classList.remove("split");
@@ -157,6 +164,7 @@ async function openImage(file) {
   const image = new Image();
   image.src = URL.createObjectURL(file);
   await image.decode().catch(() => null); // the server says what is wrong with it
+  URL.revokeObjectURL(image.src);
   byId("seen").image = image.naturalWidth ? image : null;
 }
 
@@ -227,7 +235,7 @@ const quotedForShell = (said) => /^[\w.,:/@=+-]+$/.test(said) ? said : `'${said.
 // what a shell types for the same picture; files have the place of their own name
 function commandLine() {
   const { chat, beside, image, sound } = engine.inputs, words = ["attnviz", state.removed.length ? "ablate" : "show"];
-  if (engine.model !== "builtin") words.push("--model", engine.model);
+  if (engine.model !== "builtin") words.push("--model", engine.model, ...about.options);
   words.push("--head", ...(state.removed.length ? [state.removed.map(nameOf).join(), "--together"] : [headName(), "--query", String(state.query)]));
   if (chat) words.push("--special", "--no-bos");
   if (beside) words.push(isSelf() ? "--text-pair" : "--target", beside);
@@ -251,5 +259,6 @@ function tellRun() {
   byId("notes").textContent = run.notes.join(" ");
   byId("command").textContent = commandLine();
   byId("why").hidden = true;
+  if (about.models.length > 1) byId("second")?.contentWindow.followText?.(run.text);
   if (inFrame) window.parent.postMessage({ attnvizPicked: { head: headName(), query: state.query, text: run.text } }, "*");
 }

@@ -121,6 +121,7 @@ class Remote extends Engine {
   async run(text, { removed = [] } = {}) {
     if (removed.length) return this.#without(text, removed);
     this.#running.abort();
+    this.#asking.abort();
     const { signal } = this.#running = new AbortController(), head = [state.layer, state.head], picks = state.auto;
     const question = { ...this.request(text), view: VIEW, head, picks }, first = await this.#first(partsFrom("run", question, signal), signal);
     if (!first) return null;
@@ -128,7 +129,7 @@ class Remote extends Engine {
     [this.#arriving, this.#asked] = [run.layers, ""];
     drawn().then(drawn).then(() => signal.aborted ? null : this.#follow(run, partsFrom("rest", question, signal), signal)).then(() => {
       if (this.#arriving === run.layers) this.#arriving = null;
-      settled(run);
+      if (!signal.aborted) settled(run);
     });
     return run;
   }
@@ -209,9 +210,10 @@ class Remote extends Engine {
       return null;
     }
     return this.#first(parts, signal).then((part) => {
-      if (!part) return;
+      if (!part) return false;
       this.#take(run, part);
       this.#follow(run, parts, signal);
+      return true;
     }, (error) => tellProblem(error.message));
   }
 
