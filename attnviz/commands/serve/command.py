@@ -5,6 +5,7 @@ import re
 import secrets
 import socket
 from contextlib import suppress
+from functools import partial
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -107,16 +108,17 @@ def serve(
     server = Server(answers, lambda: root.command.whole(root))
     own = token or secrets.token_urlsafe(16)
     address = f"http://{_shown(host)}:{listening.getsockname()[1]}/?token={own}"
-
-    def ready() -> None:
-        session.show([Text(address, no_wrap=True, overflow="ignore")])
-        if open:
-            import webbrowser
-
-            Thread(target=webbrowser.open, args=[address], daemon=True).start()
-
+    ready = partial(_announce, session, address, open_it=open)
     app = server.app(own, {host.lower(), "localhost", socket.gethostname().lower()})
     asyncio.run(listen(server, listening, app, ready))
+
+
+def _announce(session: Session, address: str, *, open_it: bool) -> None:
+    session.show([Text(address, no_wrap=True, overflow="ignore")])
+    if open_it:
+        import webbrowser
+
+        Thread(target=webbrowser.open, args=[address], daemon=True).start()
 
 
 def _check_host(host: str, token: str | None) -> None:
