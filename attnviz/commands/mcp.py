@@ -182,7 +182,7 @@ class Tools:
         texts = [shown.partition("\n\n")[0], data]
         if len(data) > LONGEST:
             texts = [
-                shown,
+                shown[:LONGEST],
                 f"The JSON of {len(data):,} characters is left out; ask for less of it.",
             ]
         texts += [f"note: {note}" for note in result.notes]

@@ -126,11 +126,21 @@ class Offered:
                     raise
                 return self.function(*texts, **values)  # a calculation without a model
 
+    def _with_text(self, arguments: Mapping[str, object]) -> Mapping[str, object]:
+        """The arguments; "text" is the first one of any function."""
+        first, *others = parameters_of(self.function).values()
+        if "text" not in arguments or "text" in (first.name, *(each.name for each in others)):
+            return arguments
+        text, several = arguments["text"], first.kind is Parameter.VAR_POSITIONAL
+        text = [text] if several and isinstance(text, str) else text
+        return {first.name: text, **{k: v for k, v in arguments.items() if k != "text"}}
+
     def _checked(self, arguments: object, *, files: bool) -> dict[str, Any]:
         """The arguments that are given, each of a type that the function takes."""
         if not isinstance(arguments, Mapping):
             raise UsageError("the arguments are not an object", "give them by name")
         check_data({**arguments})
+        arguments = self._with_text(arguments)
         schema, every = self.schema(files=files), self.schema(files=True)["properties"]
         known, required = schema["properties"], schema["required"]
         given = {k: each for k, each in arguments.items() if each is not None or k in required}

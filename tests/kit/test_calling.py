@@ -204,3 +204,16 @@ def test_null_leaves_an_argument_out_and_the_first_model_is_the_default() -> Non
     for more, name in (({}, "translator"), ({"model": "second"}, "builtin")):
         found = FUNCTIONS["tokens"].invoke({"text": TEXT, "bos": None, **more}, models, None)
         assert found.made["models"][0]["name"] == name
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "text"),
+    [
+        ("show", "given", "a cat sat"),
+        ("generate", "prompt", "a cat sat"),
+        ("compare", "texts", ["a cat sat", "a dog sat"]),
+    ],
+)
+def test_text_is_the_first_argument_of_every_function(name: str, first: str, text: object) -> None:
+    by_name, as_text = (call(name, {each: text}) for each in (first, "text"))
+    assert {**by_name, "made": 0} == {**as_text, "made": 0}

@@ -22,6 +22,8 @@ FORMATS = {
     "application/json": "json",
     "text/plain": "txt",
     "text/csv": "csv",
+    "text/tab-separated-values": "tsv",
+    "application/jsonl": "jsonl",
     "text/html": "html",
     "image/png": "png",
     "image/svg+xml": "svg",

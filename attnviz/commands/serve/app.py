@@ -21,7 +21,6 @@ from starlette.requests import Request
 from starlette.responses import (
     HTMLResponse,
     JSONResponse,
-    PlainTextResponse,
     Response,
     StreamingResponse,
 )
@@ -158,7 +157,7 @@ def answering(route: Callable[[Request], Awaitable[Response]]) -> Any:
         try:
             return await route(request)
         except Refused as error:
-            return PlainTextResponse(error.why + "\n", error.status)
+            return JSONResponse({"error": error.why, "exit_code": 2}, error.status)
         except Exception as error:
             code = error.status if isinstance(error, AttnvizError) else ExitStatus.BUG
             status = 500 if code == ExitStatus.BUG else 400
@@ -183,6 +182,7 @@ async def listen(server: Server, at: socket, app: ASGIApp, ready: Callable[[], N
         ws="none",
         lifespan="off",
         log_config=None,
+        log_level="critical",  # of what the end cuts short
         access_log=False,
         server_header=False,
         limit_concurrency=OPEN_REQUESTS,

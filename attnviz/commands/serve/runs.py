@@ -172,11 +172,18 @@ def _run(model: Loaded, asked: Asked, tell: Progress) -> LiveRun:
     text, options = asked.options(model)
     prepared = prepare(model._loaded, text, options)
     loaded, empty = prepared.model, prepared.empty
-    heads = every_head(loaded.identity.heads_per_layer)
+    per_layer = loaded.identity.heads_per_layer
+    heads = every_head(per_layer)
     prepared.budget.check(prepared.budget.patterns(heads), "shorten the text")
     keep, causal = KeepEverything(prepared.shape), empty.causal
     listening = _Listening(
-        prepared.shape, None, causal, empty.one_sequence, tell=tell, layers=len(heads), keep=keep
+        prepared.shape,
+        None,
+        causal,
+        empty.one_sequence,
+        tell=tell,
+        layers=len(per_layer),
+        keep=keep,
     )
     read = read_last(prepared, listening)
     if read is None:

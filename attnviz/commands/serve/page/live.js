@@ -168,9 +168,15 @@ async function openImage(file) {
   byId("seen").image = image.naturalWidth ? image : null;
 }
 
+let bringing = { of: null, there: false }; // the run that the sentence on the next token is about
+
+// it says nothing of another text, nor of a run without some heads
+const tellBrings = () => { byId("brings").hidden = !bringing.there || bringing.of !== run.layers || before !== null; };
+
 // the heads through which the likeliest next token comes, each a button
 function drawBrings(brings) {
-  byId("brings").hidden = !brings;
+  bringing = { of: run.layers, there: Boolean(brings) };
+  tellBrings();
   if (!brings) return;
   const key = word(run.keys[brings.key].label), heads = brings.heads.map(([layer, head, effect]) => {
     const choice = made("button", { type: "button", title: "its direct effect on the token's logit, against the mean of all tokens" }, `${nameOf([layer, head])} +${effect.toFixed(1)}`);
@@ -180,7 +186,7 @@ function drawBrings(brings) {
     });
     return choice;
   });
-  byId("brings").replaceChildren(word(brings.token.slice(1, -1).trim()), " is brought from ", key, brings.stands ? " by " : " (not more than a random token would be) by ", ...heads.flatMap((each) => [each, " "]));
+  byId("brings").replaceChildren(word(brings.token.replace(/^"|"$/g, "").trim()), " is brought from ", key, brings.stands ? " by " : " (not more than a random token would be) by ", ...heads.flatMap((each) => [each, " "]));
 }
 
 // ---- why, the command line, and what is taken along ----
@@ -206,7 +212,9 @@ function argumentsNow(more) {
 }
 
 async function askWhy() {
-  const box = byId("why"), { query, key } = spot, asked = argumentsNow({ head: headName(), query, key });
+  const box = byId("why");
+  if (!box.hidden) return box.hidden = true;
+  const { query, key } = spot, asked = argumentsNow({ head: headName(), query, key });
   box.hidden = false;
   box.textContent = "…";
   try {
@@ -238,6 +246,7 @@ function commandLine() {
   if (engine.model !== "builtin") words.push("--model", engine.model, ...about.options);
   words.push("--head", ...(state.removed.length ? [state.removed.map(nameOf).join(), "--together"] : [headName(), "--query", String(state.query)]));
   if (chat) words.push("--special", "--no-bos");
+  if (run.queries.some(({ label }) => / \d\/\d(#\d+)?$/.test(label))) words.push("--no-chars"); // which would be counted as one
   if (beside) words.push(isSelf() ? "--text-pair" : "--target", beside);
   if (image && about.text) words.push("--image", "FILE");
   const text = about.text ? run.read : "FILE";
@@ -256,6 +265,7 @@ async function copyCommand() {
 // everything that follows a run or a choice
 function tellRun() {
   byId("progress").textContent = "";
+  tellBrings();
   byId("notes").textContent = run.notes.join(" ");
   byId("command").textContent = commandLine();
   byId("why").hidden = true;
