@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 from html import escape
+from typing import Any
 
 from attnviz.commands.explain.page import ENGINE, PARTS, TRY, data_of
 from attnviz.commands.explain.page import FOLDER as LESSON
@@ -43,36 +44,17 @@ def page_of(
     from; else the frame that it stands in, and its policy stands in the page.
     """
     style, script = source(*STYLES), source(*SCRIPTS)
-    loaded, data = model._loaded, data_of(model._loaded)
+    loaded = model._loaded
     width = int(loaded.output_vectors().size(-1)) if loaded.card.readouts else 0
     readouts, maps = carried_readouts(loaded, width)
-    heads = data["about"]["headsPerLayer"]
-    size = f"{amount(len(heads), 'layer')}, {amount(sum(heads), 'head')}"
-    first = "" if loaded.reads != "text" else FIRST
-    own = {
-        "typed": True,
-        "why": None,
-        "texts": [{"text": first, "target": ""}],
-        "start": {"layer": 0, "head": 0, "query": 0},
-        "headline": "",
-        "facts": f"{readable(name)}: {size}",
-        "examples": [{"text": text} for text in TRY.get(loaded.identity.name, ())],
-        "readouts": readouts,
-        "about": {**data["about"], "d_model": width, "error": None, "norm": "", "biases": []},
-        "model": name,
-        "live": {
-            "models": [name, *others],
-            "asks": asks,
-            "options": _options(model),
-            **_inputs(model),
-        },
-    }
+    live = {"models": [name, *others], "asks": asks, "options": _options(model), **_inputs(model)}
+    data = {**_data(model, name, width), "readouts": readouts, "live": live}
     values = {
         "title": escape(f"{readable(name)} · attnviz"),
         "policies": "" if asks else policies(policy(style, script)),  # else a header has it
         "style": style,
-        "text": escape(first),
-        "data": safe_json({**data, **own}),
+        "text": escape(data["texts"][0]["text"]),
+        "data": safe_json(data),
         "maps": maps,
         "worker": "",
         "packed": "",
@@ -80,6 +62,25 @@ def page_of(
     }
     page = filled(source(HEAD, f"{LESSON}/lesson.html"), values)
     return page, policy(style, script, connects=True)
+
+
+def _data(model: Loaded, name: str, width: int) -> dict[str, Any]:
+    """What a lesson says of its model and its first text, before anything is run."""
+    loaded, data = model._loaded, data_of(model._loaded)
+    heads = data["about"]["headsPerLayer"]
+    size = f"{amount(len(heads), 'layer')}, {amount(sum(heads), 'head')}"
+    return {
+        **data,
+        "typed": True,
+        "why": None,
+        "texts": [{"text": "" if loaded.reads != "text" else FIRST, "target": ""}],
+        "start": {"layer": 0, "head": 0, "query": 0},
+        "headline": "",
+        "facts": f"{readable(name)}: {size}",
+        "examples": [{"text": text} for text in TRY.get(loaded.identity.name, ())],
+        "about": {**data["about"], "d_model": width, "error": None, "norm": "", "biases": []},
+        "model": name,
+    }
 
 
 def _options(model: Loaded) -> list[str]:
