@@ -57,6 +57,9 @@ TokenWord: TypeAlias = Annotated[
 def live(model: AnyModel = BUILTIN) -> "Live":
     """Show a model's live page in a notebook's cell, which the kernel answers.
 
+    >>> attnviz.live("builtin").head  # once its page is shown, the head that is picked there
+    ''
+
     A chosen head and query are its `head` and `query`; `capture` has the patterns of its text. It
     needs the extra notebook.
 
@@ -89,7 +92,7 @@ def serve(
     host: Host = HERE,
     token: TokenWord = None,
 ) -> None:
-    """Serve models on this computer: a live page in the browser, and every command as JSON.
+    """Serve models on this computer: a live page, and every command as JSON.
 
     The page's address, with its token, is printed on standard output; Ctrl-C ends the server.
     POST /v1/COMMAND takes the options of Python as JSON; docs/serve.md has examples.

@@ -23,7 +23,6 @@ LARGEST = 16 << 20
 """The most bytes of a request's body."""
 PATIENCE = 20.0
 """The most seconds that a body may take."""
-WAYS = ("GET", "HEAD", "POST")
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
@@ -71,8 +70,6 @@ class Guard:
 
     def _entrance(self, request: Request) -> Response | None:
         """Refuse, or redirect a first visit to the page without its token in the address."""
-        if request.method not in WAYS:
-            raise Refused(405, "Only GET and POST are answered.")
         host, origin = request.headers.get("host", ""), request.headers.get("origin")
         if not self._is_here(host):
             raise Refused(421, "This server has another name; open the address that it printed.")
