@@ -516,18 +516,23 @@ Offline: TypeAlias = Annotated[
 ]
 
 
+_named_model = partial(
+    model_option,
+    "--model",
+    "-m",
+    metavar="NAME",
+    envvar="ATTNVIZ_MODEL",
+    autocompletion=completion.models,
+)
+
+
 @dataclass(frozen=True)
 class WhichModel:
     """The model, and its source."""
 
     model: Annotated[
         str,
-        model_option(
-            "--model",
-            "-m",
-            metavar="NAME",
-            envvar="ATTNVIZ_MODEL",
-            autocompletion=completion.models,
+        _named_model(
             help="builtin, translator, shapes, embeddings, a hub id (gpt2), a model's folder, or a "
             "GGUF file.",
         ),
@@ -538,12 +543,7 @@ class WhichModel:
 
 SeveralModels: TypeAlias = Annotated[
     list[str] | None,
-    model_option(
-        "--model",
-        "-m",
-        metavar="NAME",
-        envvar="ATTNVIZ_MODEL",
-        autocompletion=completion.models,
+    _named_model(
         help="A model: a bundled one, a hub id or a folder. Repeatable; the first is the default.",
         show_default=BUILTIN,
     ),

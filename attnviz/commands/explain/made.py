@@ -9,7 +9,7 @@ from attnviz.draw.labels import distinct_labels
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError
 from attnviz.kit.prepare import Prepared
-from attnviz.records.capture import FloatArray
+from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.predict import log_softmax
 from attnviz.records.tokens import Token
 from attnviz.records.trace import Kinds
@@ -54,14 +54,7 @@ def made_run(
             shared = {name: found[name] for name in of_run if name in found}
         arrays |= own
     arrays |= {f"runs.0.{name}": array for name, array in shared.items()}
-    run: dict[str, object] = {
-        "text": text,
-        "target": empty.target,
-        "queries": side_of(empty.query_tokens, empty.target or text),
-        "scales": scales,
-    }
-    if empty.key_tokens is not empty.query_tokens:
-        run["keys"] = side_of(empty.key_tokens, empty.target if empty.kind == "decoder" else text)
+    run = {"text": text, "target": empty.target, "scales": scales, **sides_of(empty, text)}
     written = written_of(model.tokenizer, shared.get("logits"))
     return {"made": "runs", "runs": [run], "written": written}, arrays
 
@@ -73,7 +66,15 @@ def _check_size(numbers: int, most: int) -> None:
         raise InputError(wrong, "give a shorter text, or use a smaller model")
 
 
-def side_of(tokens: Sequence[Token], text: str) -> list[Mapping[str, object]]:
+def sides_of(capture: Capture, text: str) -> Mapping[str, object]:
+    """The queries and the keys of a run, as a page holds them; `text` is what was read."""
+    queries, keys = capture.query_tokens, capture.key_tokens
+    written = capture.target if capture.kind == "decoder" else text
+    found = {"queries": _side(queries, capture.target or text)}
+    return found if keys is queries else {**found, "keys": _side(keys, written)}
+
+
+def _side(tokens: Sequence[Token], text: str) -> list[Mapping[str, object]]:
     def units(at: int) -> int:
         return len(text[:at].encode("utf-16-le")) // 2
 

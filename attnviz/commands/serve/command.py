@@ -98,7 +98,7 @@ def serve(
     POST /v1/COMMAND takes the options of Python as JSON; docs/serve.md has examples.
     """
     _check_host(host, token)
-    with needing("the server needs starlette and uvicorn", "serve", "starlette", "uvicorn"):
+    with needing("the server needs starlette", "serve", "starlette", "uvicorn"):
         from attnviz.commands.serve.answers import answers_of
         from attnviz.commands.serve.app import Server, listen
     listening = _listening(host, port)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.commands.explain.made import OF_LAYER, departures, side_of, written_of
+from attnviz.commands.explain.made import OF_LAYER, departures, sides_of, written_of
 from attnviz.commands.serve.asked import Asked
 from attnviz.draw.headlines import head_title
 from attnviz.draw.page import LEVELS, THUMBNAIL
@@ -208,8 +208,6 @@ def patterns_of(run: LiveRun, at: Head) -> Sent:
     text = capture.text
     whole = sum(layer.weights.size for layer in capture.layers) <= SENT_WHOLE
     shown = run.heads if whole else [at]
-    queries = side_of(capture.query_tokens, capture.target or text)
-    keys = side_of(capture.key_tokens, capture.target if capture.kind == "decoder" else text)
     arrays: dict[str, NDArray[Any]] = {_name(head): capture.weights(head) for head in shown}
     if not whole:
         arrays |= {f"small.{each.layer}": _miniatures(each) for each in capture.layers}
@@ -220,8 +218,7 @@ def patterns_of(run: LiveRun, at: Head) -> Sent:
         "text": run.asked.text,
         "read": text,
         "target": capture.target,
-        "queries": queries,
-        "keys": keys,
+        **sides_of(capture, text),
         "boxes": [[t.index, *t.patch.box] for t in capture.key_tokens if t.patch is not None],
         "notes": [spelled(note, as_argument) for note in text_notes(capture)],
         **({} if run.logits is None else _next(prepared, run.logits)),

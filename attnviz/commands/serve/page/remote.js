@@ -163,7 +163,7 @@ class Remote extends Engine {
 
   #runOf({ arrays, written, ...facts }) {
     const empty = () => ({ pattern: [], scores: [], q: [], k: [], v: [], z: [], written: [], outputs: [] });
-    const run = { ...facts, removed: [], layers: this.about.headsPerLayer.map(empty), next: arrays.logits ? new Next(arrays.logits, written) : null };
+    const run = { keys: facts.queries, ...facts, removed: [], layers: this.about.headsPerLayer.map(empty), next: arrays.logits ? new Next(arrays.logits, written) : null };
     this.#takeArrays(run, arrays);
     return run;
   }
