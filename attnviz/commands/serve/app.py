@@ -1,4 +1,4 @@
-"""The server: the page, the runs that it asks for, and every command as JSON."""
+"""The server: the page, the runs that it asks for, and commands as JSON."""
 
 import asyncio
 import json
