@@ -69,7 +69,7 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "align": "Find the seconds of a sound in which each word of its text is spoken.",
         "compare": "Compare what a word attends to in several texts, or two models on one text.",
         "explore": "Explore a text's attention in a terminal app, with keyboard and mouse.",
-        "serve": "Serve models on this computer: a live page, and the commands that run them as JSON.",
+        "serve": "Serve models on this computer: a live page, and commands as JSON.",
         "mcp": "Offer the commands as tools to an agent, by the Model Context Protocol.",
         "tokens": "Show how a model splits a text: each token's index, id, text and characters.",
         "train": "Train a from-scratch model on your own text, on this computer.",

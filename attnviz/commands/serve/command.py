@@ -1,4 +1,4 @@
-"""`attnviz serve`: models on this computer in a live page, and the commands that run them as JSON."""
+"""`attnviz serve`: models on this computer in a live page, and commands as JSON."""
 
 import asyncio
 import re
@@ -92,7 +92,7 @@ def serve(
     host: Host = HERE,
     token: TokenWord = None,
 ) -> None:
-    """Serve models on this computer: a live page, and the commands that run them as JSON.
+    """Serve models on this computer: a live page, and commands as JSON.
 
     The page's address, with its token, is printed on standard output; Ctrl-C ends the server.
     POST /v1/COMMAND takes the options of Python as JSON; docs/serve.md has examples.
