@@ -15,6 +15,8 @@ from collections.abc import Iterable, Sequence
 from tokenizers import Regex, Tokenizer
 from tokenizers.decoders import ByteLevel as ByteLevelDecoder
 from tokenizers.models import BPE
+from tokenizers.normalizers import Replace
+from tokenizers.normalizers import Sequence as Normalizers
 from tokenizers.pre_tokenizers import ByteLevel, Split
 from tokenizers.pre_tokenizers import Sequence as Steps
 from tokenizers.trainers import BpeTrainer
@@ -46,22 +48,35 @@ Their Him Them Dear Hi Hello Thanks Sorry Yes Buy Add Mix Stir Heat Chop Preheat
 Fry Serve Drain Sprinkle Remove Press Click Install Check Wait Stop Listen Look Call Meet Send
 Write Tell Ask Bring Choose Try Happy Good Great Grandmother Grandfather Mother Father Sister
 Brother Chancellor Minister Police Scientists Researchers Officials Residents Children Students
-Teachers Parents Doctors Don Isn Aren Wasn Doesn Didn Won Can Couldn Wouldn Shouldn Let Never
+Teachers Parents Doctors Don n't wo Wo ai Ai Won Can sha Sha N'T Let Never
 Always Sometimes Often Usually Customers Workers Drivers Visitors Prices Shares Rain Snow Heavy
 Strong Fresh Old New Young Little Big
 """.split()
+LONG = {
+    "n't": "not", "N'T": "not", "'t": "not", "'re": "are", "'ve": "have", "'ll": "will",
+    "'d": "would", "'m": "am", "wo": "will", "Wo": "Will", "sha": "shall", "Sha": "shall",
+    "ai": "is", "Ai": "Is",
+}  # fmt: skip
+"""The parts of contractions, and what they stand for; "'s" can be "is" or a genitive."""
 LOWER = 160
 """The names of each list that are also one token in lower case, as people type them."""
 ZIPF = 2000
 
-# a word, its apostrophe part ("Anna" "'s"), a run of digits, an empty line, any other mark; spaces
-# and single line breaks between words are dropped
-CUTS = r"\p{L}[\p{L}\p{M}]*|['’](?:s|t|re|ve|ll|d|m)\b|\p{N}+|\n{2,}|[^ \n]"
+# a verb and its "n't" ("did" "n't", but "can" "'t"), a word, its apostrophe part ("Anna" "'s"), a
+# run of digits, an empty line, any other mark; spaces and single line breaks between words are
+# dropped. A browser reads it, too.
+NOT = r"[Nn]['’][Tt]\b"
+CONTRACTED = rf"[Cc][Aa][Nn](?=['’][Tt]\b)|\p{{L}}[\p{{L}}\p{{M}}]*?(?={NOT})|{NOT}"
+CUTS = rf"{CONTRACTED}|\p{{L}}[\p{{L}}\p{{M}}]*|['’](?:s|t|re|ve|ll|d|m)\b|\p{{N}}+|\n{{2,}}|[^ \n]"
+TYPED = {"‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-"}
+"""Marks of print, which are read as those of a keyboard."""
 
 
 def build() -> Tokenizer:
     """The built-in model's tokenizer, the same every time."""
-    return word_tokenizer(_words(), VOCABULARY, PIECES)
+    tokenizer = word_tokenizer(_words(), VOCABULARY, PIECES)
+    tokenizer.normalizer = Normalizers([Replace(mark, typed) for mark, typed in TYPED.items()])
+    return tokenizer
 
 
 def word_tokenizer(words: Iterable[str], size: int, pieces: int, cuts: str = CUTS) -> Tokenizer:

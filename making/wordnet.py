@@ -13,11 +13,12 @@ from functools import cache
 from pathlib import Path
 
 from attnviz.errors import InputError
+from making.world.text import VERB
 
 FOLDER = Path("/usr/share/wordnet")
 FILES = ("data.noun", "data.verb", "data.adj", "data.adv")
 EXAMPLE = re.compile(r'"([^"]+)"')
-WORD = re.compile(r"\w+|['’](?:s|t|re|ve|ll|d|m)\b|[^\w\s]")
+WORD = re.compile(rf"{VERB}|\w+|['’](?:s|t|re|ve|ll|d|m)\b|[^\w\s]")
 NOUNS = (
     "thing act animal object quality body thought speech event feeling food group place motive "
     "nature person effect plant property process number relation shape state stuff time"

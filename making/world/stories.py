@@ -12,9 +12,11 @@ from types import MappingProxyType
 
 from making.world.lexicon import World, read
 from making.world.scene import Entity, Scene
-from making.world.text import Text, Writer
+from making.world.text import VERB, Text, Writer
 
-PART = re.compile(r"\{(\d*):(\w+)\}|\[(\d+):(\w+)\]|(['’](?:s|t|re|ve|ll|d|m)\b|\w+|[^\w\s])")
+PART = re.compile(
+    rf"\{{(\d*):(\w+)\}}|\[(\d+):(\w+)\]|({VERB}|['’](?:s|t|re|ve|ll|d|m)\b|\w+|[^\w\s])"
+)
 SLOTS: Mapping[str, str] = MappingProxyType(
     {
         "thing": "T", "animal": "A", "food": "F", "place": "L", "plant": "N",

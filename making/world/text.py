@@ -9,7 +9,9 @@ if TYPE_CHECKING:
 
 CLOSING = frozenset({",", ".", "?", ":", ";", ")", "!"})
 OPENING = frozenset({"("})
-CLITICS = frozenset({"'s", "'t", "'re", "'ve", "'ll", "'d", "'m"})
+VERB = r"(?i:can(?=['’]t\b)|\w+?(?=n['’]t\b)|n['’]t\b)"
+"""The verb of a contraction, and its "n't", as the tokenizer cuts them."""
+CLITICS = frozenset({"n't", "'s", "'t", "'re", "'ve", "'ll", "'d", "'m"})
 SENTENCE_ENDS = frozenset({".", "?", "!"})
 
 

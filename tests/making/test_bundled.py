@@ -3,18 +3,23 @@
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+import torch
 from tokenizers import Tokenizer
 
+from attnviz.commands.train.loop import fresh_model
 from attnviz.errors import ExitStatus
 from attnviz.models.folder.config import read_card, seq2seq_config
 from attnviz.models.folder.files import bundled_folder
-from attnviz.models.scratch.native import load_checkpoint
-from making import builtin, causal, readouts, translator
+from attnviz.models.scratch.native import load_checkpoint, save_checkpoint
+from making import builtin, causal, readouts, renewed, translator
 from making import tokenizer as tokenizers
+from making.ordinary import measured
 from making.probe import WorldProbe
 from making.recipe import BuiltinRecipe
+from making.tokenizer import spelled
 from tests.conftest import Run, slow
 
 SENTENCES = Path(__file__).parents[1] / "sentences"
@@ -57,6 +62,42 @@ def test_the_recipe_and_the_sizes_are_those_of_the_built_in_model() -> None:
     assert load_checkpoint(bundled_folder("builtin")).config == builtin.CONFIG
     settings = (bundled_folder("builtin") / "tokenizer_config.json").read_text(encoding="utf-8")
     assert json.loads(settings) == builtin.TOKENIZER_CONFIG
+
+
+ASKED = 3, 2
+"""L3H2, the head of pronouns and adjectives."""
+
+
+def test_contractions_read_as_their_long_forms_do() -> None:
+    probe = WorldProbe.open(bundled_folder("builtin"))
+    lines = (SENTENCES / "development" / "contractions.jsonl").read_text(encoding="utf-8")
+    entries = [json.loads(line) for line in lines.splitlines()]
+    short = sum(is_right(probe, each, "text") for each in entries)
+    full = sum(is_right(probe, each, "full") for each in entries)
+    assert short >= 0.85 * full > 0.85 * 25
+
+
+def is_right(probe: WorldProbe, entry: dict, form: str) -> bool:
+    """Whether the head attends most to the annotated word, in this form of the text."""
+    with TemporaryDirectory() as folder:
+        one = json.dumps({**entry, "text": entry[form]})
+        (Path(folder) / "one.jsonl").write_text(one, encoding="utf-8")
+        return bool(measured(probe, Path(folder), "one").top[0][ASKED])
+
+
+def test_the_ends_of_contractions_have_the_vectors_of_what_they_stand_for(
+    world_tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    model, ids = load_checkpoint(bundled_folder("builtin")), world_tokenizer.get_vocab()
+    for short, long in tokenizers.LONG.items():
+        one, other = (model.wte.weight[ids[spelled(each)]] for each in (short, long))
+        assert torch.equal(one, other), short
+    before = fresh_model(replace(builtin.CONFIG, n_layer=1), 0)
+    save_checkpoint(tmp_path, before, world_tokenizer)
+    renewed.main(tmp_path)
+    after = load_checkpoint(tmp_path).wte.weight
+    changed = (after != before.wte.weight).any(dim=1).nonzero().flatten().tolist()
+    assert changed == sorted(ids[spelled(short)] for short in tokenizers.LONG)
 
 
 def some_sentences(folder: Path) -> Path:

@@ -37,6 +37,50 @@ def test_the_sentences_of_the_lessons_are_one_token_a_word(
     assert pieces(world_tokenizer, text) == text.split()
 
 
+@pytest.mark.parametrize(
+    ("text", "cut"),
+    [
+        ("didn't", "did n't"),
+        ("Don't", "Do n't"),
+        ("can't", "can 't"),
+        ("won't", "wo n't"),
+        ("AREN'T", "ARE N'T"),
+        ("it's Anna's", "it 's Anna 's"),
+        ("we're I'll", "we 're I 'll"),
+        ("couldn't've", "could n't 've"),
+        ("Anna’s cat didn’t go", "Anna ’s cat did n’t go"),  # a printer's apostrophe
+        ("“red-haired”—said", "“ red - haired ” — said"),
+        ("canton cannot", "canton cannot"),  # not "can't"
+    ],
+)
+def test_contractions_are_cut_into_the_verb_and_its_end(
+    world_tokenizer: Tokenizer, text: str, cut: str
+) -> None:
+    assert " ".join(words_of(world_tokenizer, text)) == cut
+
+
+def words_of(tokenizer: Tokenizer, text: str) -> list[str]:
+    """The cuts of a text, with the pieces of a word joined."""
+    encoding = tokenizer.encode(text)
+    ends = itertools.groupby(
+        zip(encoding.word_ids, encoding.offsets, strict=True), key=lambda each: each[0]
+    )
+    spans = [[offset for _, offset in group] for _, group in ends]
+    return [text[span[0][0] : span[-1][1]] for span in spans]
+
+
+def test_printed_marks_are_the_tokens_of_typed_ones(world_tokenizer: Tokenizer) -> None:
+    printed = world_tokenizer.encode("“Anna’s” — ‘it’s’").ids
+    assert printed == world_tokenizer.encode("\"Anna's\" - 'it's'").ids
+
+
+def test_the_ends_of_contractions_are_one_token_each(world_tokenizer: Tokenizer) -> None:
+    known = world_tokenizer.get_vocab()
+    for short, long in tokenizers.LONG.items():
+        assert tokenizers.spelled(short) in known
+        assert tokenizers.spelled(long) in known
+
+
 def test_a_word_is_the_same_token_behind_a_space_a_quote_a_bracket_and_a_line_break(
     world_tokenizer: Tokenizer,
 ) -> None:

@@ -79,12 +79,12 @@ def _tables(tokenizer: TextTokenizer, bos: bool) -> Mapping[str, object] | None:
     """What spells a text in a page; None for another tokenizer than a byte-level BPE."""
     saved = json.loads(tokenizer.backend.to_str())
     bpe, added = saved["model"], saved["added_tokens"]
-    steps = _steps(saved["pre_tokenizer"] or {})
+    steps, replaced = _steps(saved["pre_tokenizer"] or {}), _replaced(saved["normalizer"])
     after = saved["post_processor"] or {"type": "ByteLevel", "trim_offsets": False}
     plain = (
         bpe["type"] == "BPE"
         and not any(bpe[name] for name in OTHER_BPE)
-        and saved["normalizer"] is None
+        and replaced is not None
         and (after["type"], after.get("trim_offsets")) == ("ByteLevel", False)
         and (saved["decoder"] or {}).get("type") == "ByteLevel"
         and all(token["special"] for token in added)
@@ -96,6 +96,7 @@ def _tables(tokenizer: TextTokenizer, bos: bool) -> Mapping[str, object] | None:
     by_id |= {token["id"]: token["content"] for token in added}
     return {
         **steps,
+        "replaced": replaced,
         "unseen": _unseen(),
         "whole": bool(bpe.get("ignore_merges")),
         "vocabulary": [by_id.get(id_) for id_ in range(max(by_id) + 1)],
@@ -113,6 +114,20 @@ OTHER_BPE = (
     "end_of_word_suffix",
     "byte_fallback",
 )
+
+
+def _replaced(saved: Mapping[str, Any] | None) -> Mapping[str, str] | None:
+    """The characters that are read as others, one for one; None if a normalizer does more."""
+    found = {}
+    for each in (saved or {}).get("normalizers", [saved] if saved else []):
+        match each:
+            case {"type": "Replace", "pattern": {"String": str(before)}, "content": str(after)} if (
+                len(before) == len(after) == 1 and max(before, after) < "\U00010000"
+            ):
+                found[before] = after
+            case _:
+                return None
+    return found
 
 
 def _steps(saved: Mapping[str, Any]) -> Mapping[str, object] | None:

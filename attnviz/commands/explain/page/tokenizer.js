@@ -21,11 +21,12 @@ class TextError extends Error {}
 class Tokenizer {
   // pieces: their regular expression; unseen: the characters that labels escape; prefix: a space goes before
   // each piece that has none; whole: a piece that is a token is never built by merges; vocabulary: the tokens
-  // by id; special: the ids of those that are no text; begin: the id of BOS or null
-  constructor({ pieces, unseen, prefix, whole, vocabulary, merges, special, begin, context }) {
+  // by id; special: the ids of those that are no text; begin: the id of BOS or null; replaced: the characters that are
+  // read as others
+  constructor({ pieces, replaced, unseen, prefix, whole, vocabulary, merges, special, begin, context }) {
     this.pieces = new RegExp(pieces, "gu");
     this.unseen = new RegExp(`[${unseen}]`, "gu");
-    Object.assign(this, { prefix, whole, vocabulary, special, begin, context });
+    Object.assign(this, { replaced, prefix, whole, vocabulary, special, begin, context });
     this.ids = new Map(vocabulary.map((token, id) => [token, id]).filter(([token]) => token !== null));
     this.ranks = new Map(merges.map((pair, rank) => [pair, rank]));
     this.longest = vocabulary.reduce((most, token) => Math.max(most, token === null ? 0 : token.length), 1);
@@ -48,8 +49,8 @@ class Tokenizer {
 
   // the tokens of a text, none of them special: id, start, end; `of`: how many its piece of the text has
   cut(text) {
-    const tokens = [];
-    for (const { 0: piece, index } of text.matchAll(this.pieces)) {
+    const tokens = [], read = text.replace(/[^]/gu, (character) => this.replaced[character] ?? character);
+    for (const { 0: piece, index } of read.matchAll(this.pieces)) {
       const own = this.tokensOf(piece, index), end = tokens.at(-1)?.end ?? 0;
       // a space that was put in front, and is a token alone, has the place of the one that is in the text
       if (own[0].end === index && index > end && text[index - 1] === " ") own[0].start--;
