@@ -147,6 +147,8 @@ def _noun_after(words: Sequence[Word], chain: Sequence[int]) -> int | None:
         return None
     if linked and words[at].capital:  # "was happy Tom said"
         return None
+    if is_adjective(words[at].lower) and not determined:  # "old little round": no noun yet
+        return None
     if _has_object(words, at):
         return None
     while at + 1 < len(words) and _goes_on(words, at):
@@ -227,12 +229,12 @@ def is_name(word: Word) -> bool:
     return first and not known
 
 
-def _is_female(word: Word) -> bool:
+def is_female(word: Word) -> bool:
     named = is_name(word) and word.lower in listed("female") - listed("male")
     return _last_part(word) in FEMALE or named
 
 
-def _is_male(word: Word) -> bool:
+def is_male(word: Word) -> bool:
     named = is_name(word) and word.lower in listed("male") - listed("female")
     return _last_part(word) in MALE or named
 
@@ -242,26 +244,26 @@ def _last_part(word: Word) -> str:
     return word.lower.rsplit("-", 1)[-1]
 
 
-def _is_person(word: Word) -> bool:
-    sexed = _is_male(word) or _is_female(word)
+def is_person(word: Word) -> bool:
+    sexed = is_male(word) or is_female(word)
     animal = is_among(word.lower, "animals")
     return sexed or is_name(word) or (is_among(word.lower, "people") and not animal)
 
 
 def _is_being(word: Word) -> bool:
-    return _is_person(word) or is_among(word.lower, "animals")
+    return is_person(word) or is_among(word.lower, "animals")
 
 
 def _is_thing(word: Word) -> bool:
-    return not is_plural(word.lower) and (not _is_person(word) or word.lower in SMALL)
+    return not is_plural(word.lower) and (not is_person(word) or word.lower in SMALL)
 
 
 def _is_he(word: Word) -> bool:
-    return _is_being(word) and not _is_female(word) and not is_plural(word.lower)
+    return _is_being(word) and not is_female(word) and not is_plural(word.lower)
 
 
 def _is_she(word: Word) -> bool:
-    return _is_being(word) and not _is_male(word) and not is_plural(word.lower)
+    return _is_being(word) and not is_male(word) and not is_plural(word.lower)
 
 
 def _is_several(word: Word) -> bool:
@@ -289,12 +291,12 @@ def pronoun_occasions(words: Sequence[Word]) -> Iterator[Occasion]:
         before = [k for k in range(i) if _is_noun_or_name(words, k)]
         keys = [k for k in before if agrees(words[k])]
         if agrees in (_is_he, _is_she):  # an animal, where nobody else can be meant
-            keys = [k for k in keys if _is_person(words[k])] or keys
-            sexed = _is_male if agrees is _is_he else _is_female
+            keys = [k for k in keys if is_person(words[k])] or keys
+            sexed = is_male if agrees is _is_he else is_female
             keys = [k for k in keys if sexed(words[k])] or keys  # of "the doctor" and "Tom", Tom
         if agrees is _is_several:
             keys = sorted({*keys, *_joined(words, before)}) or [
-                k for k in before if _is_person(words[k])
+                k for k in before if is_person(words[k])
             ]
         if not keys and agrees in (_is_he, _is_she):
             keys = [k for k in before if _may_be_called(words, k, agrees)]
@@ -313,7 +315,7 @@ def _is_noun_or_name(words: Sequence[Word], i: int) -> bool:
 
 def _may_be_called(words: Sequence[Word], i: int, agrees: Callable[[Word], bool]) -> bool:
     """Whether a noun without any article may be somebody's name: "Bark is cute and he"."""
-    other = _is_female if agrees is _is_he else _is_male
+    other = is_female if agrees is _is_he else is_male
     opens = not i or words[i - 1].lower in (".", "!", "?", ",", "and")
     verb = i + 1 < len(words) and words[i + 1].lower in ("is", "was", "'s", "has", "had")
     return opens and verb and not is_plural(words[i].lower) and not other(words[i])
@@ -443,7 +445,7 @@ def _induction(words: Sequence[Word]) -> Iterator[Occasion]:
             k
             for k in range(i)
             if words[k].lower == word.lower
-            and (_is_content(word) or (k and words[k - 1].lower == words[i - 1].lower))
+            and (is_content(word) or (k and words[k - 1].lower == words[i - 1].lower))
         ]
         followers = sorted({words[k].tokens[-1] + 1 for k in same if word.is_word})
         keys = tuple((at,) for at in followers if at < word.tokens[0])
@@ -451,7 +453,7 @@ def _induction(words: Sequence[Word]) -> Iterator[Occasion]:
             yield Occasion(word.tokens, keys)
 
 
-def _is_content(word: Word) -> bool:
+def is_content(word: Word) -> bool:
     lower = word.lower
     return word.is_word and not is_function(lower) and not is_adverb(lower)
 

@@ -12,7 +12,7 @@ from itertools import groupby
 
 import numpy as np
 
-from attnviz.draw.labels import distinct_labels, name_of
+from attnviz.draw.labels import distinct_labels, name_of, told_apart
 from attnviz.draw.matrix import key_shares
 from attnviz.draw.titles import amount, pane_titles
 from attnviz.errors import Speller, option, readable
@@ -106,14 +106,18 @@ def _of_settings(choice: Choice, capture: Capture) -> bool:
 def head_title(choice: Choice, finding: Finding | None, capture: Capture) -> str:
     """The title of a choice's one head: its finding here, and what it is known for.
 
-    A head picked for a behaviour is known only for this one, if the rows show it. Nothing is
-    claimed about words that the model was never trained on.
+    A head picked for a behaviour is known only for this one, if the rows show it; one that a user
+    chose for what it shows here, or "not on this text". Nothing is claimed about words that the
+    model was never trained on.
     """
     (head,) = choice.heads
     if finding is not None and _of_unknown_words(finding, capture):
         return _title(str(head), finding, capture, ())
     if not choice.picked or choice.why in ("aligned", "sees"):
-        return _title(str(head), finding, capture, capture.named(head.layer, head.head))
+        named = capture.named(head.layer, head.head)
+        here = [each for each in named if each not in choice.idle]
+        title = _title(str(head), finding, capture, here or named)
+        return title if here or not named else f"{title} (not on this text)"
     shows = choice.why == "card" or (finding is not None and finding.behaviour is not None)
     known = [choice.named] if choice.named is not None and shows else []
     return _title(str(head), finding, capture, known)
@@ -178,9 +182,9 @@ def _of_unknown_words(finding: Finding, capture: Capture) -> bool:
 def _names(tokens: Sequence[Token], words: Iterable[range], text: str, *, whole: bool) -> list[str]:
     """The tokens' names; a piece of a word as `“Co” of “Coal”`, unless two are, or as the word."""
     labels = [name_of(_cut(label)) for label in distinct_labels(tokens)]
-    names = labels.copy()
-    for pieces in (word for word in words if len(word) > 1):
-        word = _cut(readable(text[tokens[pieces[0]].start : tokens[pieces[-1]].end].strip()))
+    names, split = labels.copy(), [word for word in words if len(word) > 1]
+    texts = [readable(text[tokens[w[0]].start : tokens[w[-1]].end].strip()) for w in split]
+    for pieces, word in zip(split, map(_cut, told_apart(texts)), strict=True):
         for i in (i for i in pieces if word and (whole or tokens[i].label != word)):
             names[i] = word if whole else f"“{_cut(tokens[i].label)}” of “{word}”"
     number = Counter(names)
