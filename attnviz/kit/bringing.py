@@ -20,6 +20,7 @@ from attnviz.kit.choose import (
     bringing_choice,
     finder_for,
     first_query,
+    idle_of,
     moves_are_found,
     plan_heads,
     position_of,
@@ -218,7 +219,11 @@ def _head(prepared: Prepared, named: str | None) -> tuple[Choice, Exhibit | None
             f"name one, as in {option('head', 'L1H2')}",
         )
     if plan.choice and not plan.choice.picked:
-        return plan.choice, None
+        (head,) = plan.choice.heads
+        if not prepared.empty.named(*head) or prepared.empty.signed:
+            return plan.choice, None
+        weights = prepared.record((head,)).weights(head)
+        return replace(plan.choice, idle=idle_of(prepared.empty, head, weights)), None
     captured = with_links(prepared, prepared.record(plan.recorded))
     shown = picked_head(captured, plan)
     assert shown.choice is not None

@@ -10,7 +10,7 @@ import numpy as np
 from attnviz.builtin.evidence import acts_of, evidence
 from attnviz.errors import UsageError, option
 from attnviz.kit.prepare import HeadOptions
-from attnviz.records.capture import Capture, ModelIdentity
+from attnviz.records.capture import Capture, FloatArray, ModelIdentity
 from attnviz.records.exhibit import Choice, Exhibit, HeadMap, Map, links_of
 from attnviz.records.heads import (
     Behaviour,
@@ -27,7 +27,7 @@ from attnviz.records.heads import (
 from attnviz.records.positions import last_word, one_position
 from attnviz.records.rests import FindMovingHead, find_rests, rests_in, rows_of
 from attnviz.records.tokens import Token
-from attnviz.records.transforms import Relative
+from attnviz.records.transforms import UNBOUNDED, ErrorsOverTexts, MeanOverTexts, Relative
 
 if TYPE_CHECKING:
     from attnviz.records.images import FindSeeingHead
@@ -95,14 +95,32 @@ def start_choice(captured: Capture) -> Choice | None:
     return default_head(captured)
 
 
+UNJUDGED = MeanOverTexts | ErrorsOverTexts | UNBOUNDED
+"""Values of several texts, and others than shares, show no behaviour."""
+
+
 def with_finding(exhibit: Exhibit, head: Head) -> Exhibit:
-    """The exhibit with a finding about its picked head in the shown rows."""
+    """The exhibit with a finding about its picked head in the shown rows, or with what a head that
+    a user chose does not do here."""
     maps = [each for each in exhibit.maps if (each.layer, each.head) == head]
     picked = exhibit.choice is not None and exhibit.choice.picked
+    changed = exhibit.capture.signed or exhibit.capture.transformed_by(UNJUDGED)
+    if maps and exhibit.choice and not (picked or changed):
+        weights = maps[0].weights if isinstance(maps[0], HeadMap) else None
+        idle = () if weights is None else idle_of(exhibit.capture, head, weights)
+        return replace(exhibit, choice=replace(exhibit.choice, idle=idle))
     if not maps or not picked or exhibit.capture.transformed_by(Relative):
         return exhibit
     named = exhibit.choice.named if exhibit.choice else None
     return replace(exhibit, finding=finding_of(exhibit, maps[0], named))
+
+
+def idle_of(capture: Capture, head: Head, weights: FloatArray) -> tuple[NamedHead, ...]:
+    """What the card names a head for, and no row of its pattern (n, n) shows."""
+    named = capture.named(*head)
+    seen = evidence(capture) if named else {}
+    acting = {behaviour for behaviour, found in seen.items() if acts_of(weights, found)}
+    return tuple(each for each in named if each.behaviour in {*ORDER} - acting)
 
 
 def first_query(finding: Finding | None) -> int | None:

@@ -156,7 +156,8 @@ class Choice:
 
     `named`: the model card's entries for the head that was picked; `line`: the number of the input
     line on which it was picked, if it was kept for the lines after it; `start`: the place in the
-    text of the query for which it was picked.
+    text of the query for which it was picked. `idle`: what a head that a user chose is known for
+    and does not do on this text.
     """
 
     heads: tuple[Head, ...]
@@ -164,6 +165,7 @@ class Choice:
     named: NamedHead | None = None
     line: int | None = None
     start: int | None = None
+    idle: tuple[NamedHead, ...] = ()
 
     @property
     def picked(self) -> bool:

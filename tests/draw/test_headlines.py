@@ -34,6 +34,14 @@ def test_a_head_that_the_user_named_has_no_claim() -> None:
     assert map_title(shown, shown.maps[0]) == about(shown)
 
 
+def test_what_a_head_that_the_user_named_does_not_do_here_is_said() -> None:
+    idle = replace(EXHIBIT, choice=Choice((HEAD,), idle=(NAMED,)))
+    assert map_title(idle, idle.maps[0]) == f"L0H1 · known for: {ALSO.title}"
+    idle = replace(EXHIBIT, choice=Choice((HEAD,), idle=(NAMED, ALSO)))
+    said = f"L0H1 · known for: {NAMED.title}; {ALSO.title} (not on this text)"
+    assert map_title(idle, idle.maps[0]) == said
+
+
 def test_several_rows_are_apart() -> None:
     links = (*PAIR.links, FoundLink(8, 7, 1.0))
     shown = replace(
