@@ -202,6 +202,11 @@ def _groups(name: str) -> Mapping[str, frozenset[str]]:
     return {group: frozenset(words.split()) for group, _, words in lines}
 
 
+def clues() -> Mapping[str, frozenset[str]]:
+    """By topic, the words that belong to it."""
+    return _groups("clues")
+
+
 @cache
 def clues_of(word: str) -> Mapping[str, frozenset[str]]:
     """By each sense of a noun, the words that tell this one and none of its other senses."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from attnviz.commands.explain.made import departures, error_of_half, made_run
-from attnviz.commands.explain.readings import carried_readouts, words_of_links
+from attnviz.commands.explain.readings import carried_readouts, kinds_of_words
 from attnviz.commands.explain.record import AS_TEXT, NO_IMAGE, Subject, Traced, picked
 from attnviz.draw import page as document
 from attnviz.draw.glossary import definitions
@@ -33,7 +33,7 @@ FOLDER = "commands/explain/page"
 STYLES = (f"{COMMON}.css", f"{FOLDER}/lesson.css")
 WORKER = (HALF, *(f"{FOLDER}/{name}.js" for name in ("tokenizer", "model", "worker")))
 ENGINE = f"{FOLDER}/engine.js"
-_PARTS = "state prose strips text pattern heads next steps score readings sums lesson".split()
+_PARTS = "state prose strips text fits pattern heads next steps score readings sums lesson".split()
 PARTS = tuple(f"{FOLDER}/{name}.js" for name in _PARTS)
 """The scripts of a lesson, behind those of its engine; the last one starts the page."""
 SCRIPTS = (f"{COMMON}.js", *MAP, ENGINE, f"{FOLDER}/local.js", *PARTS)
@@ -45,7 +45,8 @@ TRY = {
         "Bark is very cute and he is a dog",
         "the clues pointed at Bob . the murderer was",
         "the American shrew mole dug a tunnel",
-        "Anna robbed Ben . Anna robbed",
+        "Mrs Potter met Mr Dursley . Mrs Potter met Mr",
+        "The animal didn't cross the street because it was too tired",
     ),
     "translator": (
         "a blue creature roamed the forest",
@@ -124,7 +125,12 @@ def _data(
         "typed": why is None,
         "why": why and " ".join([why, *departures(trace.kinds)]),
         "texts": [{"text": _read(prepared), "target": capture.target}],
-        "start": {"layer": trace.layer, "head": trace.head, "query": trace.query},
+        "start": {
+            "layer": trace.layer,
+            "head": trace.head,
+            "query": trace.query,
+            "picked": traced.choice.picked,
+        },
         "headline": head_title(traced.choice, traced.finding, capture),
         "facts": facts(capture),
         "about": {**of_model["about"], **about, "biases": biases},
@@ -144,7 +150,7 @@ def data_of(model: "LoadedModel") -> dict[str, Any]:
             {**each.head._asdict(), "title": each.title, "behaviour": each.behaviour}
             for each in named
         ],
-        "links": words_of_links(model, (each.behaviour for each in named)),
+        "links": kinds_of_words(model) if named else {},
         "about": {
             "model": readable(model.identity.name),
             "layers": len(heads),

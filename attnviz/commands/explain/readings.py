@@ -3,20 +3,36 @@
 The page applies them to texts that are typed.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from attnviz.builtin.evidence import AGREES
+from attnviz.builtin.evidence import (
+    AGREES,
+    BETWEEN,
+    CULPRITS,
+    DETERMINERS,
+    is_content,
+    is_female,
+    is_male,
+    is_name,
+    is_person,
+)
 from attnviz.builtin.words import (
+    Word,
+    clues,
+    clues_of,
     has_senses,
     is_adjective,
+    is_adverb,
     is_among,
     is_first_name,
     is_function,
     is_noun,
+    is_plural,
     listed,
     may_be_adjective,
     may_be_noun,
@@ -79,34 +95,66 @@ def _noun(word: str) -> bool:
     return is_first_name(word) or is_noun(word) or may_be_noun(word)
 
 
-_KINDS: Mapping[str, tuple[Callable[[str], bool], Callable[[str], bool]]] = MappingProxyType(
+def _bits(*which: bool) -> int:
+    return sum(bit << at for at, bit in enumerate(which))
+
+
+def _named(word: Word) -> bool:
+    return _noun(word.lower) or is_name(word)
+
+
+def _referred(word: Word, pronoun: str) -> int:
+    agrees = AGREES[pronoun]
+    sexed = {"he": is_male, "she": is_female}.get(pronoun)
+    return _bits(
+        AGREES.get(word.lower) is agrees,
+        _named(word) and agrees(word),
+        is_person(word),
+        sexed is not None and sexed(word),
+    )
+
+
+_KINDS: Mapping[str, Callable[[Word], int]] = MappingProxyType(
     {
-        "adjectives": (_noun, may_be_adjective),
-        "pronouns": (AGREES.__contains__, _noun),
-        "senses": (has_senses, lambda word: not is_function(word)),
-        "mystery": (
-            lambda word: word in ("was", "is", "be"),
-            lambda word: is_first_name(word) or is_among(word, "people"),
+        "adjectives": lambda word: _bits(
+            _noun(word.lower),
+            may_be_adjective(word.lower),
+            word.lower in BETWEEN or is_adverb(word.lower),
+            is_adjective(word.lower),
+            is_plural(word.lower),
         ),
+        "determiners": lambda word: _bits(word.lower in DETERMINERS),
+        **{name: partial(_referred, pronoun=name) for name in ("he", "she", "it", "they", "who")},
+        "mystery": lambda word: _bits(
+            word.lower in ("was", "is", "be"),
+            is_name(word) or is_among(word.lower, "people"),
+            word.lower in CULPRITS,
+        ),
+        "induction": lambda word: _bits(is_content(word)),
     }
 )
+"""By behaviour or pronoun, the bits of a word: 1 as the query, 2 as a key, and others for what
+`page/fits.js` asks besides."""
 
 
-def words_of_links(model: "LoadedModel", behaviours: Iterable[str]) -> Mapping[str, str]:
-    """The tokens that may be in each behaviour's links, by their words.
+def kinds_of_words(model: "LoadedModel") -> Mapping[str, object]:
+    """What a page knows of the words of a model's tokens.
 
-    A digit for each id: 1 as the query, 2 as the key, 3 as both, 0 as neither.
+    For each kind (`_KINDS`) a digit of base 32 for each id: its bits. `senses`: by ambiguous word
+    its topics; `clues`: by topic the words of it.
     """
-    told = _KINDS.keys() & {*behaviours}
-    if not told:
-        return {}
     ordinary = {*model.tokenizer.ordinary_ids()}
     words = [
-        model.tokenizer.label(id_).lower() if id_ in ordinary else ""
+        Word(model.tokenizer.label(id_), (), begins=True) if id_ in ordinary else None
         for id_ in range(max(ordinary) + 1)
     ]
-    return {
-        name: "".join(str(queries(word) + 2 * keys(word)) if word else "0" for word in words)
-        for name, (queries, keys) in _KINDS.items()
-        if name in told
+    kinds = {
+        name: "".join(DIGITS[bits(word)] if word else "0" for word in words)
+        for name, bits in _KINDS.items()
     }
+    ambiguous = (word.lower for word in words if word and has_senses(word.lower))
+    senses = {word: [*clues_of(word)] for word in ambiguous}
+    return {**kinds, "senses": senses, "clues": {t: sorted(all_) for t, all_ in clues().items()}}
+
+
+DIGITS = "0123456789abcdefghijklmnopqrstuv"

@@ -12,6 +12,7 @@ function makeHeads() {
   byId("known").replaceChildren(...data.named.map(({ layer, head, title }) =>
     made("li", {}, made("button", { type: "button", "data-layer": layer, "data-head": head }, nameOf([layer, head])), ` ${title}`)));
   byId("known-for").hidden = !data.named.length;
+  followers.push(drawFits);
 }
 
 // the part of the picture of all heads that is this one's

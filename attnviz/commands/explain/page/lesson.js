@@ -38,6 +38,7 @@ function tellProblem(problem) {
 
 // everything, as another text was run
 function drawRun() {
+  if (!data.live) offer(headlines.find(({ text, layer }) => text === run.text && layer !== undefined) ?? fitting()); // a server has its own
   placeQuery();
   state.wanted ??= run.queries[state.query].label;
   document.body.classList.remove("nothing"); // before anything is measured
@@ -124,6 +125,12 @@ function listen() {
     redraw();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+  addEventListener("message", ({ data: said }) => { // from the page around a frame
+    if (!["light", "dark"].includes(said?.theme) || said.theme === state.theme) return;
+    state.theme = said.theme;
+    redraw();
+    if (run) writeFragment();
+  });
   addEventListener("resize", () => {
     if (run && view.fitted) fit();
     if (run) drawMap();

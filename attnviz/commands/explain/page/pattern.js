@@ -23,26 +23,18 @@ let headlines = examples; // what is claimed of a text, a head and a query
 const namedOf = (layer, head) => data.named.filter((each) => each.layer === layer && each.head === head);
 const knownFor = (layer, head) => namedOf(layer, head).map(({ title }) => title).join("; ");
 
-const MUCH = 0.4; // of a row's weight, as explain asks of what it tells
-
-// whether much of the chosen row is on keys of the kind that the head is named for, by their words
-function isShown({ behaviour }) {
-  const query = state.query, bare = (at) => run.keys[at].label.replace(/#\d+$/, "");
-  const fits = (at, as) => run.keys[at].of > 1 ? /\p{L}/u.test(bare(at)) : data.links[behaviour][run.keys[at].id] & as; // a piece of a word may be any
-  const kinds = { "previous token": (key) => key === query - 1, induction: (key) => key > 0 && bare(key - 1) === bare(query) };
-  const isMeant = kinds[behaviour] || (!data.links[behaviour] ? () => true : fits(query, 1) ? (key) => fits(key, 2) : () => false);
-  return strongest(query).reduce((sum, { key, value }) => sum + (key < query && isMeant(key) ? value : 0), 0) >= MUCH || !isSelf();
-}
-
 // the claim: explain's own where it made it, else what the row says, and what the head is known for
-function claim() {
-  const said = headlines.find((each) => each.text === run.text && each.layer === state.layer && each.head === state.head && each.query === state.query);
-  if (said && !before) return said.headline;
-  const found = strongest(state.query).filter(({ value }) => value >= TELLING).slice(0, 3);
-  const keys = found.map(({ key, value }) => `${key === state.query && isSelf() ? "itself" : keyLabel(key)} ${share(value)}`).join(", ");
-  const named = namedOf(state.layer, state.head), here = named.filter(isShown), known = (here.length ? here : named).map(({ title }) => title).join("; ");
-  return `${headName()}${keys ? `: ${run.queries[state.query].label} → ${keys}` : ""}${known && ` · known for: ${known}${here.length ? "" : " (not on this row)"}`}`;
+function claimOf({ layer, head, query }) {
+  const said = headlines.find((each) => each.text === run.text && each.layer === layer && each.head === head && each.query === query);
+  if (said && !state.removed.length) return said.headline;
+  const found = strongest(query, { layer, head }).filter(({ value }) => value >= TELLING).slice(0, 3);
+  const keys = found.map(({ key, value }) => `${key === query && isSelf() ? "itself" : keyLabel(key)} ${share(value)}`).join(", ");
+  const named = namedOf(layer, head), here = named.filter((each) => isShown(each, query)), known = (here.length ? here : named).map(({ title }) => title).join("; ");
+  const off = state.removed.length ? ` · without ${state.removed.map(nameOf).join(", ")}` : "";
+  return `${nameOf([layer, head])}${keys ? `: ${run.queries[query].label} → ${keys}` : ""}${known && ` · known for: ${known}${here.length ? "" : " (not on this row)"}`}${off}`;
 }
+
+const claim = () => claimOf(state);
 
 function drawPattern({ keepView = false } = {}) {
   patterns = [patternOf(state.layer, state.head)];

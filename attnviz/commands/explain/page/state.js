@@ -10,7 +10,7 @@ const opening = { ...data.texts[0], ...data.start };
 // `query` and `key` are positions; null: the last word, and the key with the most attention. `wanted` is the label of
 // the query that was chosen, which is looked for in the next text. `turn` is for the heatmap, whose rows are queries;
 // `auto`: the page picks the head that fits each text, until one is chosen.
-const initial = { text: opening.text, layer: opening.layer, head: opening.head, query: opening.query, key: null, removed: [], temperature: 1, digits: 3, numbers: false, theme: "", turn: false, auto: false };
+const initial = { text: opening.text, layer: opening.layer, head: opening.head, query: opening.query, key: null, removed: [], temperature: 1, digits: 3, numbers: false, theme: "", turn: false, auto: opening.picked };
 const state = { ...initial, wanted: null, ...readFragment() };
 let engine = null; // what runs the model
 let run = null; // what is shown
@@ -51,9 +51,9 @@ function maskOf(layer, head) {
 }
 
 // the keys that a query may attend to, the strongest first
-function strongest(query) {
-  const weights = weightsOf(state.layer, state.head, query);
-  return run.keys.map((_, key) => ({ key, value: weights[key] })).filter(({ key }) => !isMasked(query, key)).sort((a, b) => b.value - a.value);
+function strongest(query, { layer, head } = state) {
+  const weights = weightsOf(layer, head, query), isHidden = maskOf(layer, head);
+  return run.keys.map((_, key) => ({ key, value: weights[key] })).filter(({ key }) => !isHidden(query, key)).sort((a, b) => b.value - a.value);
 }
 
 // those that steps show, in their order, and how many weaker ones they leave out
@@ -95,7 +95,7 @@ function readFragment() {
   const found = {}, given = new URLSearchParams(location.hash.slice(1));
   if (given.has("text")) found.text = given.get("text");
   const head = /^L(\d+)H(\d+)$/.exec(given.get("h") || "");
-  if (head) [found.layer, found.head] = [Number(head[1]), Number(head[2])];
+  if (head) Object.assign(found, { layer: Number(head[1]), head: Number(head[2]), auto: false });
   for (const [name, short] of [["query", "q"], ["key", "k"]]) if (/^\d+$/.test(given.get(short) || "")) found[name] = Number(given.get(short));
   found.removed = [...(given.get("without") || "").matchAll(/L(\d+)H(\d+)/g)].map(([, layer, number]) => [Number(layer), Number(number)]);
   if (["light", "dark"].includes(given.get("theme"))) found.theme = given.get("theme");

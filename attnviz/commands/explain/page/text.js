@@ -21,7 +21,7 @@ function listenToInput() {
     const example = examples[target.dataset.example];
     if (!example) return;
     const { text, layer = state.layer, head = state.head, query = state.query } = example;
-    Object.assign(state, { text, layer, head, query, key: null, wanted: null, removed: [] });
+    Object.assign(state, { text, layer, head, query, key: null, wanted: null, removed: [], auto: true });
     byId("text").value = example.text;
     refresh();
   });
@@ -110,6 +110,8 @@ function tell() {
   const [first] = told, sunk = first && isSelf() && first.key === 0 && first.value > 0.5 && spot.query > 0;
   const said = keys.length ? sentence`In head ${headName()}, ${asks} attends most to ${listed(keys)}.` : sentence`In head ${headName()}, ${asks} spreads its ${term("weight", "attention")} thinly: no key has 10%.`;
   if (sunk) said.append(" Attention that no word needs rests there: it is a ", term("sink"), ".");
+  const refers = engine.about.causal && isSelf() && spot.query + 1 < run.queries.length && PRONOUNS.some((kind) => is(kind, spot.query, QUERY));
+  if (refers) said.append(sentence` This model reads from left to right: the row of ${asks.cloneNode(true)} knows only the words before it, so no ending changes it.`);
   byId("told").replaceChildren(...said.childNodes);
 }
 

@@ -8,15 +8,15 @@ function makeLive(engine) {
   byId("loading").textContent = "The first text is being run …";
   document.querySelector("h1").textContent = about.models[0];
   document.body.style.setProperty("--most-heads", engine.about.heads);
-  if (!location.hash.includes("h=L")) state.auto = true;
+  state.auto = !location.hash.includes("h=L");
   byId("theme").before(...modelTools());
   byId("examples").after(otherInputs(engine), made("p", { id: "progress", class: "hint", role: "status" }), made("p", { id: "notes", class: "hint" }));
-  byId("claim").after(made("p", { id: "fits", class: "hint", hidden: "" }), tools());
+  byId("fits").after(tools());
   document.querySelector("#pattern .beside > div:last-child").append(made("canvas", { id: "seen", hidden: "", role: "img", "aria-label": "the image, bright where the query attends to it" }), made("div", { id: "columns", tabindex: 0, role: "group", "aria-label": "links as lines: arrow keys move, Enter chooses" }), made("p", { id: "drawn", class: "hint" }));
   byId("next-of").after(made("p", { id: "brings" }));
   byId("typing").hidden = !about.text;
   listenToColumns();
-  followers.push(drawLinks, drawFits, drawImage, tellRun);
+  followers.push(drawLinks, drawImage, tellRun);
 }
 
 // ---- models, and a page beside this one ----
@@ -117,25 +117,13 @@ function settled(of) {
 }
 
 function tellReads({ choice, brings }) {
-  const [layer, head] = choice.head, fits = { layer, head, query: choice.query, key: null, wanted: run.queries[choice.query].label };
+  const [layer, head] = choice.head;
   headlines = [{ text: run.text, layer, head, query: choice.query, headline: choice.headline }];
   drawHeads();
   drawBrings(brings);
-  if (state.auto) Object.assign(state, fits);
-  const go = made("button", { type: "button" }, choice.headline);
-  go.addEventListener("click", () => {
-    Object.assign(state, fits, { auto: true });
-    drawHead();
-  });
-  byId("fits").replaceChildren("You chose this head. This one fits the text: ", go);
+  offer(headlines[0]);
   if (state.auto) drawHead();
   else drawFits();
-}
-
-// another head may fit the text better than the chosen one
-function drawFits() {
-  const [fits] = headlines;
-  byId("fits").hidden = state.auto || !fits || fits.text !== run.text || (fits.layer === state.layer && fits.head === state.head);
 }
 
 let linesOf = null; // the run whose tokens the two columns name
