@@ -12,6 +12,7 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parent
 IMAGES = DOCS / "images"
 CREATURE = ("show", "a fluffy blue creature roamed the verdant forest")
+LINKS = "--view", "links", "--head", "L3H1,L3H2"
 ASKED = "what is left of the red circle?"
 PICTURES = {
     "overlay.png": ("show", ASKED, "--head", "L1H0", "--query", "circle"),
@@ -30,6 +31,7 @@ def draw(path: Path, *arguments: str) -> None:
 def main() -> None:
     """Draw each picture."""
     draw(DOCS / "creature.png", *CREATURE)
+    draw(DOCS / "links.png", *CREATURE, *LINKS)
     for name, arguments in PICTURES.items():
         alone = "shapes-vit" in arguments
         image = str(IMAGES / ("patterned.png" if alone else "shapes-1.png"))

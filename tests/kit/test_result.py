@@ -173,7 +173,7 @@ def test_a_page_is_that_of_the_command(run: Run, tmp_path: Path) -> None:
         (lambda: attnviz.heads(labels=[{"text": TEXT}]), "line 1: there are no links"),
         (lambda: attnviz.explain(), "explain takes exactly one thing"),
         (lambda: attnviz.show(TEXT, view="cloud"), "view='cloud' is not known"),
-        (lambda: attnviz.show(TEXT, view="links").figure(), "view='links' cannot be a picture"),
+        (lambda: attnviz.show(TEXT, view="table").figure(), "view='table' cannot be a picture"),
         (lambda: attnviz.show(TEXT, query="zzz"), "query='zzz' is not in the text"),
         (lambda: attnviz.ablate(TEXT, heads=2.5), "2.5 names no head"),  # type: ignore[arg-type]
         (lambda: attnviz.load_model(dtype="float8"), "dtype='float8' is not known"),  # type: ignore[arg-type]

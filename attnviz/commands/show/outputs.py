@@ -290,6 +290,16 @@ OUTPUTS: tuple[Output, ...] = (
         refuses=_refuse("an image lies as it lies", "orient"),
     ),
     _picture("grid", every_head=True),
+    _picture(
+        "links",
+        make="attnviz.draw.picture.links:drawn_as",
+        needs=lambda _: Needs(choice=True),
+        turns=False,
+        shows_signed=False,
+        refuses=_NO_RATIO
+        | _refuse("queries stand on the left", "orient")
+        | _refuse("its lines have a colour for each head", "cmap", "color_scale"),
+    ),
     _file(*ROWS, make="attnviz.commands.show.rows:row_chunks", needs=_links),
     _file("json", make="attnviz.commands.show.rows:json_chunks", needs=lambda _: Needs()),
     _file(

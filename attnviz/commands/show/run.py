@@ -341,19 +341,17 @@ class Shown:
         return link_columns(self.record)
 
     def figure(self) -> "Figure":
-        """The picture: one head as a heatmap, several as a grid, or the view "image".
+        """The picture: one head as a heatmap, several as a grid, or the view "image" or "links".
 
         Raises:
-            UsageError: nothing is left to draw, or no such colour map.
+            UsageError: nothing is left to draw, or no such colour map or picture.
         """
-        view = self._request.look.view or ("image" if self.record.capture.image_alone else None)
-        if view in ("table", "text", "links"):
-            raise UsageError(f"{option('view', view)} cannot be a picture", "use heatmap or grid")
-        if view == "image":
-            from attnviz.draw.picture.overlay import drawn_as as drawn_over
-
-            return drawn_over(self.record, self._request.look).figure
-        return drawn_as(self.record, self._request.look).figure
+        look, captured = self._request.look, self.record.capture
+        look = replace(look, view=look.view or ("image" if captured.image_alone else None))
+        request = replace(self._request, look=look, format="png")
+        signed = captured.values if captured.signed else ""
+        drawn: Drawn = choose_output(request, signed=signed).load()(self.record, look)
+        return drawn.figure
 
     def save(self, path: str | Path) -> None:
         """Write it to a file, whose suffix decides as that of `attnviz show -o` does.
