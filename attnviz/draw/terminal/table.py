@@ -307,7 +307,7 @@ MOST_LINES, MOST_KEYS, FAINT_IN_LIST = 20, 5, 0.05
 COUNTED, MOST_COUNTED = 0.1, 10
 """The least weight of a link that is counted, and the most such links of a row."""
 LONGEST_LABEL = 24  # cells
-TO_SPECIAL, TO_ITSELF, TO_PREVIOUS = USUAL = 1, 2, 3
+TO_SPECIAL, TO_ITSELF, TO_PREVIOUS, TO_REST = USUAL = 1, 2, 3, 4
 
 
 @dataclass(frozen=True)
@@ -348,7 +348,7 @@ def _link_lines(exhibit: Exhibit, left_out: IntArray) -> Iterator[LinkLine]:
     for head_map in exhibit.maps:
         links = links_of(exhibit, head_map)
         before, dropped = head_map.before(links), np.array(head_map.dropped, int)
-        usual = _usual(exhibit, links)
+        usual = _usual(exhibit, head_map, links)
         left_out += np.bincount(usual[links.weight >= COUNTED], minlength=len(left_out))
         starts = np.flatnonzero(np.diff(links.query, prepend=-1)).tolist()
         for start, end in pairwise([*starts, len(links)]):
@@ -365,8 +365,8 @@ def _link_lines(exhibit: Exhibit, left_out: IntArray) -> Iterator[LinkLine]:
                 yield LinkLine(head_map.label, query, tuple(shown), first)
 
 
-def _usual(exhibit: Exhibit, links: Links) -> IntArray:
-    """The kind of each link that is the same on every text; 0 for others, and if links are
+def _usual(exhibit: Exhibit, head_map: Map, links: Links) -> IntArray:
+    """The kind of each link that says nothing of the text; 0 for others, and if links are
     filtered, or queries and keys named."""
     captured = exhibit.capture
     usual = np.zeros(len(links), int)
@@ -378,6 +378,7 @@ def _usual(exhibit: Exhibit, links: Links) -> IntArray:
         distance = links.query - links.key
         usual[distance == 1] = TO_PREVIOUS
         usual[distance == 0] = TO_ITSELF
+    usual[np.isin(links.key, [*_apart(exhibit, head_map)])] = TO_REST
     usual[np.isin(links.key, _sinks(captured))] = TO_SPECIAL
     return usual
 
@@ -422,6 +423,7 @@ def _left_out(counts: Sequence[int], exhibit: Exhibit, display: Display) -> str:
         TO_SPECIAL: f"to {', '.join(sinks)}",
         TO_ITSELF: "of a token to itself",
         TO_PREVIOUS: "to the token before",
+        TO_REST: "to other keys on which a head rests",
     }
     told = ", ".join(f"{counts[kind]:,} {what}" for kind, what in kinds.items() if counts[kind])
     least = display.speller("least", f"{COUNTED:g}")
