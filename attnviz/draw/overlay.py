@@ -20,8 +20,11 @@ from attnviz.records.transforms import Additions, Relative
 NAME_ONE = f"put it before the text, or name a patch: {option('query', '@r3c5')}"
 MOST_PANELS = 24
 """The most panels of a picture."""
-LEAST_ALPHA, MOST_ALPHA = 0.2, 0.6
+LEAST_ALPHA, MOST_ALPHA = 0.2, 0.75
 """The opacity of the colours of the weakest and of the strongest weight on an image."""
+LUMA, TINT, CONTRAST, GROUND = (0.299, 0.587, 0.114), 0.35, 0.5, 140
+"""The grey of a colour (ITU-R BT.601); the parts of colour and of contrast around a grey that an
+image keeps under weights."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,9 +169,14 @@ def density(image: SeenImage, grids: Sequence[FloatArray], size: tuple[int, int]
 
 
 def veiled(pixels: NDArray[Any], share: FloatArray, colors: NDArray[Any]) -> FloatArray:
-    """Pixels (…, 3) under the colours of weights; `share` (…): of the strongest, from 0 to 1."""
+    """Faded pixels (…, 3) under the colours of weights; `share` (…): of the strongest, 0 to 1.
+
+    Over the image's own colours, weights would have colours that are on no colour bar.
+    """
+    grey = (pixels @ np.array(LUMA, np.float32))[..., None]
+    faded = GROUND + CONTRAST * (grey + TINT * (pixels - grey) - GROUND)
     alpha = (LEAST_ALPHA + (MOST_ALPHA - LEAST_ALPHA) * share)[..., None]
-    return np.asarray(pixels * (1 - alpha) + colors * alpha, np.float32)
+    return np.asarray(faded * (1 - alpha) + colors * alpha, np.float32)
 
 
 def mean_color(panels: Sequence[Panel]) -> FloatArray:

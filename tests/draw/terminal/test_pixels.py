@@ -17,6 +17,7 @@ import attnviz
 from attnviz.commands.show.outputs import Show
 from attnviz.commands.show.run import show_capture
 from attnviz.console import Display, Graphics
+from attnviz.draw.overlay import CONTRAST, GROUND, LEAST_ALPHA
 from attnviz.draw.picture.overlay import drawn_as
 from attnviz.draw.terminal.image import PixelSequence, kitty, render, sixel
 from attnviz.records.apply import whole_exhibit
@@ -93,8 +94,9 @@ def test_the_strongest_weight_is_brightest_where_its_patch_is(graphics: Graphics
     light = patches[:, 0, :, 0].sum(axis=-1)
     assert np.unravel_index(light.argmax(), light.shape) == (1, 2)
     assert light[0, 0] > light[0, 1] == light[1, 0]
-    weak = patches[0, 0, 1, 0]  # the image's own colour, a fifth of it covered
-    assert np.abs(weak - 0.8 * GREY).max() < 3
+    weak = patches[0, 0, 1, 0]  # the image's own grey, faded, a fifth of it covered
+    faded = GROUND + CONTRAST * (GREY - GROUND)
+    assert np.abs(weak - (1 - LEAST_ALPHA) * faded).max() < 3
 
 
 def test_of_256_colours_those_of_a_theme_stay_out() -> None:
