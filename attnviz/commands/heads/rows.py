@@ -234,12 +234,8 @@ def _meanings(report: HeadReport, measured: Sequence[Score], speller: Speller) -
 
 def _remarks(report: HeadReport, scores: Sequence[Score], speller: Speller) -> Iterator[str]:
     measured = {score.name for score in scores}
-    roles = dict.fromkeys(head.role for head in report.heads if head.role)
-    passed = [f"{role.name}: {METRICS[role.metric].short} ≥ {role.least:g}" for role in roles]
-    if passed:
-        rests = any(METRICS[role.metric].telling for role in roles)
-        off = "; measured on the weight off its rests" if rests else ""
-        yield f"Role = first threshold met: {', '.join(passed)}{off}"
+    if passed := _thresholds(report, short=True):
+        yield f"Role = first threshold met: {passed}"
     yield from _known_for(report)
     yield from _on_probe(report)
     if "first" in measured:
@@ -251,6 +247,15 @@ def _remarks(report: HeadReport, scores: Sequence[Score], speller: Speller) -> I
     if missing and report.capture.kind != "cross":
         what, probe = " and ".join(missing), speller("probe", None)
         yield f"no token is repeated here in a way that shows {what}; {probe} measures them"
+
+
+def _thresholds(report: HeadReport, *, short: bool) -> str:
+    """The roles that heads have, with their thresholds; `short`: the metrics as in the table."""
+    roles = dict.fromkeys(head.role for head in report.heads if head.role)
+    names = {role: METRICS[role.metric].short if short else role.metric for role in roles}
+    passed = [f"{role.name}: {names[role]} ≥ {role.least:g}" for role in roles]
+    rests = any(METRICS[role.metric].telling for role in roles)
+    return ", ".join(passed) + ("; measured on the weight off its rests" if rests else "")
 
 
 def _errors(report: HeadReport, scores: Sequence[Score], speller: Speller) -> Iterator[str]:
@@ -286,10 +291,8 @@ def draw(report: HeadReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn
 
 def _below(report: HeadReport) -> Iterator[str]:
     """The meaning of a box, and the heads that have a name."""
-    roles = dict.fromkeys(each.role for each in report.heads if each.role)
-    if roles:
-        passed = (f"{role.name}: {role.metric} ≥ {role.least:g}" for role in roles)
-        yield f"boxed: the head's role, the first threshold that it meets ({', '.join(passed)})"
+    if passed := _thresholds(report, short=False):
+        yield f"boxed: the head's role, the first threshold that it meets ({passed})"
     if report.untold:
         yield untold(report)
     yield from _known_for(report)

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -192,11 +191,12 @@ def check_cmap(name: str) -> None:
         raise UsageError(f"{option('cmap', repr(name))} is not a colour map", hint)
 
 
-def number_ends(bar: "Colorbar") -> None:
-    """Number a colour bar also at both ends, without numbers that would touch those."""
+def number_ends(bar: "Colorbar", size: float) -> None:
+    """Number a colour bar also at both ends, without numbers of `size` points that touch those."""
     low, high = bar.ax.get_ylim()
     inner = [float(tick) for tick in bar.get_ticks() if low < tick < high]
-    apart = min((b - a for a, b in pairwise(inner)), default=high - low) / 2
+    inches = bar.ax.get_window_extent().height / bar.ax.figure.dpi
+    apart = (high - low) * 1.4 * size / 72 / inches
     between = [tick for tick in inner if min(tick - low, high - tick) > apart]
     ticks = [low, *between, high]
     bar.set_ticks(
@@ -216,7 +216,7 @@ def draw_bar(
     """Fill narrow axes with a colour bar; `size` and `length` of its ticks."""
     bar = axes.figure.colorbar(shown, cax=axes, extend="min" if log else "neither")
     if not log:
-        number_ends(bar)
+        number_ends(bar, size)
     bar.set_label(label, fontsize=BAR_LABEL)
     bar.ax.tick_params(labelsize=size, width=0.6, length=length)
     bar.outline.set_linewidth(0.6)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.image import AxesImage
 
 
-ACROSS = 4  # panes in a row
+ACROSS = 4, 3, 5  # panes in a row
 LARGEST_SIDE, LARGEST_CELL = 2.4, 0.42  # inches
 ALONE_SIDE, ALONE_CELL = 6.0, 0.7  # of a single pane
 LEAST_WRITTEN, LEAST_FOR_ERRORS = 0.32, 0.4  # inches; smaller cells hold no number, no ±
@@ -79,9 +79,9 @@ def draw_panes(
         cell = _cell_of(panes)
         rows, columns = panes[0].values.shape
         width, height = columns * cell[0], rows * cell[1]
-        bottom = 0.0
+        bottom, in_row = 0.0, panes_across(len(panes))
         for i, pane in enumerate(panes):
-            down, across = divmod(i, ACROSS)
+            down, across = divmod(i, in_row)
             left, bottom = across * (width + GAP_ACROSS), -down * (height + GAP_DOWN)
             image = _draw_one(place(figure, left, bottom, width, height), pane, cell, cmap, fonts)
             if pane.bar is not None:
@@ -90,10 +90,15 @@ def draw_panes(
         bottom -= max(map(_label_height, panes, [cell[0]] * len(panes)))
         if more:
             bottom = more(figure, fonts, bottom - GAP_DOWN)
-        line = min(ACROSS, len(panes)) * (width + GAP_ACROSS)
+        line = in_row * (width + GAP_ACROSS)
         write_heading(figure, height + 0.4, line, title, about, fonts)
         write_below(figure, bottom - 0.35, line, below, fonts)
     return Drawn(figure, fonts.notes)
+
+
+def panes_across(count: int) -> int:
+    """How many of these panes stand in a row, with as few places without one as possible."""
+    return min(min(ACROSS, key=lambda across: -count % across), count)
 
 
 def draw_view(view: ResultView, *, dpi: int = 150, cmap: str = DIVERGING) -> Drawn:

@@ -1,10 +1,13 @@
 """Pictures with a value for each head: what was run, colour bars, and the roles."""
 
+import itertools
 from math import nan
 
 import numpy as np
+import pytest
 from matplotlib.axes import Axes
-from matplotlib.colors import to_hex
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize, to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from matplotlib.text import Text
@@ -12,8 +15,10 @@ from matplotlib.text import Text
 from attnviz.commands.ablate.record import AblationReport
 from attnviz.commands.ablate.shown import view
 from attnviz.commands.heads import rows as heads_rows
+from attnviz.draw.picture.canvas import drawing, fit, new_figure, place
 from attnviz.draw.picture.frame import BOX
-from attnviz.draw.picture.panes import draw_view
+from attnviz.draw.picture.paint import draw_bar
+from attnviz.draw.picture.panes import draw_view, panes_across
 from attnviz.records.heads import Head
 from attnviz.records.interventions import Effect
 from attnviz.records.metrics import METRICS, Estimate, HeadMetrics, HeadReport, Role
@@ -50,6 +55,31 @@ def boxes(axes: Axes) -> list[tuple[float, float]]:
     return [patch.get_xy() for patch in patches if to_hex(patch.get_edgecolor()) == BOX]
 
 
+@pytest.mark.parametrize(("count", "across"), [(1, 1), (4, 4), (5, 5), (6, 3), (8, 4), (9, 3)])
+def test_panes_fill_their_rows(count: int, across: int) -> None:
+    assert panes_across(count) == across
+    assert count % across == 0
+
+
+def test_of_seven_panes_one_place_is_empty() -> None:
+    assert panes_across(7) == 4
+
+
+@pytest.mark.parametrize("most", [1.0, 3.02, 28.9, 38.5, 30.1, 999.0])
+@pytest.mark.parametrize("inches", [0.5, 1.1, 3.6])
+def test_no_number_of_a_colour_bar_touches_that_of_an_end(most: float, inches: float) -> None:
+    with drawing():
+        figure = new_figure(150)
+        axes = place(figure, 0, 0, 0.1, inches)
+        draw_bar(axes, ScalarMappable(Normalize(0, most)))
+        fit(figure)
+        figure.canvas.draw()
+        boxes = [each.get_window_extent() for each in axes.get_yticklabels() if each.get_text()]
+    boxes.sort(key=lambda box: box.y0)
+    assert len(boxes) >= 2
+    assert all(lower.y1 <= upper.y0 for lower, upper in itertools.pairwise(boxes))
+
+
 def pane(figure: Figure, title: str) -> Axes:
     return next(axes for axes in figure.axes if axes.get_title(loc="left") == title)
 
@@ -63,7 +93,8 @@ def test_a_head_is_boxed_in_the_score_that_gives_it_its_role() -> None:
     figure = heads_rows.draw(report()).figure
     assert boxes(pane(figure, "previous")) == [(-0.5, 0.5)]
     assert boxes(pane(figure, "self")) == []
-    assert "first threshold that it meets (previous token: previous ≥ 0.4)" in said(figure)
+    told = "first threshold that it meets (previous token: previous ≥ 0.4; measured on the weight"
+    assert told in said(figure)
     assert "known for: L0H1 adjectives" in said(figure)
 
 
