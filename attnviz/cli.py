@@ -101,8 +101,8 @@ def _is_command(name: str) -> bool:
 
 
 def _asks_for_help(args: Sequence[str]) -> bool:
-    """Whether `help` is typed as a command, by itself or before another one."""
-    return args[:1] == ["help"] and all(map(_is_command, args[1:2]))
+    """Whether `help` is typed before a command."""
+    return args[:1] == ["help"] and any(map(_is_command, args[1:2]))
 
 
 class Commands(HelpedGroup):

@@ -18,10 +18,11 @@ from typer._completion_classes import completion_init
 from typer._completion_shared import _get_shell_name, get_completion_script, install
 
 from attnviz.draw.glossary import definitions
+from attnviz.draw.labels import distinct_labels
 from attnviz.errors import AttnvizError, OutputError, UsageError
 from attnviz.inputs.given import SAMPLE, samples
 from attnviz.kit.write import VIEWS
-from attnviz.models.catalog import cached_names, describe
+from attnviz.models.catalog import Source, cached_names, describe, tokenizer_of
 from attnviz.models.folder.files import CONFIG
 from attnviz.models.placement import BUILTIN, BUNDLED, EMBEDDINGS, KNOWN_MODELS
 
@@ -29,6 +30,7 @@ Suggestions: TypeAlias = list[str | tuple[str, str]]
 Offer: TypeAlias = Callable[[typer.Context, str], Suggestions]
 HUB = "huggingface.co"
 _PLAIN = re.compile(r"[\w.,/~+@=-]+")
+_TOKEN = re.compile(r"[\w.#-]+")
 
 
 def _quiet(offer: Callable[[typer.Context, str], Iterator[str | tuple[str, str]]]) -> Offer:
@@ -59,14 +61,13 @@ def models(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str
 
 @_quiet
 def heads(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]]:
-    """The heads of the bundled model on the line; those that its card names have a title.
+    """The heads of the model on the line; those that its card names have a title.
 
-    After a comma, another head is offered.
+    Nothing is fetched. After a comma, another head is offered.
     """
     name = ctx.params.get("model", BUILTIN)
     if name == EMBEDDINGS:
         yield "L0H0"
-    if name not in BUNDLED:
         return
     facts, card = describe(name)
     titles: dict[str, list[str]] = {}
@@ -77,6 +78,16 @@ def heads(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]
         for number in range(facts.heads_per_layer):
             head = f"L{layer}H{number}"
             yield f"{before}{comma}{head}", "; ".join(titles.get(head, ()))
+
+
+@_quiet
+def tokens(ctx: typer.Context, incomplete: str) -> Iterator[str | tuple[str, str]]:
+    """The tokens of the text on the line, by the tokenizer of the model, which is not loaded."""
+    text = next(iter(ctx.args), None)  # an unfinished option leaves it there
+    name = ctx.params.get("model", BUILTIN)
+    if text and text != "-":
+        named = tokenizer_of(Source(name, offline=True)).encode(text, bos=False, special=False)
+        yield from filter(_TOKEN.fullmatch, distinct_labels(named))
 
 
 def views(ctx: typer.Context, incomplete: str) -> Suggestions:

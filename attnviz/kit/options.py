@@ -183,6 +183,7 @@ OneToken: TypeAlias = str | int
 QUERY = tokens_option(
     "--query",
     metavar="TOKEN",
+    autocompletion=completion.tokens,
     help="The query: a token, creature#2, or an index (-1 is the last one). Default: the first one "
     "that show names, or the last word.",
 )
@@ -294,6 +295,7 @@ Queries: TypeAlias = Annotated[
     tokens_option(
         "--query",
         metavar="TOKEN",
+        autocompletion=completion.tokens,
         help="Show only these queries (rows): a token, creature#2 (its second occurrence), an "
         "index, or a /regular expression/. Repeatable.",
     ),
@@ -302,7 +304,10 @@ Keys: TypeAlias = Annotated[
     Names,
     Cli(list[str] | None),
     tokens_option(
-        "--key", metavar="TOKEN", help="Show only these keys (columns). Given as for --query."
+        "--key",
+        metavar="TOKEN",
+        autocompletion=completion.tokens,
+        help="Show only these keys (columns). Given as for --query.",
     ),
 ]
 TopKeys: TypeAlias = Annotated[

@@ -20,6 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from math import isfinite
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
@@ -185,6 +186,8 @@ def bare(flag: str) -> str:
 # The session.
 
 T = TypeVar("T")
+PATIENCE = 1.0
+"""Seconds after which a user is told what they wait for."""
 
 
 @dataclass
@@ -305,7 +308,8 @@ class Session:
 
         if takes := dequantised(source):
             self.note(takes)
-        model = load_model(source)
+        with self.waiting(f"loading {source.name}"):
+            model = load_model(source)
         for note in model_notes(model.identity):
             self.note(note)
         return model
@@ -348,6 +352,21 @@ class Session:
             disable=self.quiet or not shown,
         ) as bar:
             yield bar
+
+    @contextmanager
+    def waiting(self, doing: str) -> Iterator[None]:
+        """Say in a terminal, on stderr, what takes more than a second; then wipe it away."""
+        status = self.consoles.err.status(Text(readable(doing)))
+        late = Timer(PATIENCE, status.start)
+        if not self.quiet and self.environment.stderr.isatty():
+            late.start()
+        try:
+            yield
+        finally:
+            late.cancel()
+            if late.ident is not None:
+                late.join()
+            status.stop()
 
     @contextmanager
     def counting(self, what: str) -> Iterator[Callable[[], None]]:

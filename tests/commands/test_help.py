@@ -2,7 +2,7 @@
 
 import pytest
 
-from attnviz.draw.glossary import definitions
+from attnviz.draw.glossary import definitions, terms
 from attnviz.errors import ExitStatus
 from tests.conftest import Run
 
@@ -24,6 +24,17 @@ def test_a_name_that_is_both_is_a_command_unless_a_term_is_asked_for(run: Run) -
     assert run("help", "show").err == ""
 
 
+def test_without_a_name_all_terms_are_listed_by_subject(run: Run) -> None:
+    first, *subjects = run("help", columns=60).out.split("\n\n")
+    assert "attnviz --help" in " ".join(first.split())
+    listed: dict[str, list[str]] = {}
+    for block in subjects:
+        subject, *names = block.splitlines()
+        listed[subject] = " ".join(names).split(", ")
+    assert [name for names in listed.values() for name in names] == [each.name for each in terms()]
+    assert [*listed] == [*dict.fromkeys(each.subject for each in terms())]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -31,7 +42,6 @@ def test_a_name_that_is_both_is_a_command_unless_a_term_is_asked_for(run: Run) -
         ("shwo", "there is no command and no term 'shwo'; the nearest are show, "),
         ("--term shwo", "there is no term 'shwo'; the nearest are "),
         ("--term logit query", "two terms are asked for, one of them by --term; give one."),
-        ("-q", "nothing is asked for; name a command or a term."),
     ],
 )
 def test_what_is_unknown_is_a_usage_error_that_names_the_nearest(

@@ -76,7 +76,6 @@ def test_an_example_stays_in_one_line_so_that_it_can_be_copied(run: Run) -> None
 @pytest.mark.parametrize(
     ("words", "options"),
     [
-        ("help", "--help"),
         ("help show", "show --help"),
         ("help config", "config -h"),
         ("help tokens", "tokens --help"),
