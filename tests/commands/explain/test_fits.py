@@ -154,6 +154,9 @@ def test_the_claim_says_which_heads_are_off(opened: Open, lesson: Path) -> None:
     page.uncheck('[data-switch="L3H2"]')
     until(page, "state.removed.length === 1 && before !== null")
     assert page.inner_text("#claim").endswith(" · without L3H2")
+    assert page.inner_text("#claim").startswith("L3H2: ")  # what is looked at stays
+    page.click('#grid button[data-layer="4"][data-head="1"]')
+    assert "the text: L3H2" not in page.inner_text("#fits")  # one that is off is not offered
     page.click("#all-on")
     until(page, "before === null")
     assert "without" not in page.inner_text("#claim")

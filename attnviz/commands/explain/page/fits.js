@@ -84,7 +84,7 @@ function isShown({ behaviour, layer, head }, query) {
 
 // the named head that fits the text best, at the first of its clearest rows; null: none shows what it is known for
 function fitting() {
-  for (const behaviour of engine.about.causal && isSelf() ? ORDER : []) for (const named of data.named.filter((each) => each.behaviour === behaviour)) {
+  for (const behaviour of engine.about.causal && isSelf() ? ORDER : []) for (const named of data.named.filter((each) => each.behaviour === behaviour && !isRemoved(each.layer, each.head))) {
     const rows = run.queries.map((_, query) => ({ query, act: actOf(behaviour, named.layer, named.head, query) })).filter(({ act }) => act.length);
     const clearest = rows.sort((a, b) => b.act[0].value - a.act[0].value).slice(0, MOST_ROWS).map(({ query }) => query);
     if (clearest.length) return { layer: named.layer, head: named.head, query: Math.min(...clearest) };
@@ -93,20 +93,23 @@ function fitting() {
 }
 
 let fits = null; // the head that fits the text, with its query and its first line
+let shownFor = null; // the text for which the page picked the head; no switch of a head changes it
 
 const isChosen = ({ layer, head }) => layer === state.layer && head === state.head;
 
 // another text's head: the one that fits it, unless a reader chose one
 function offer(found) {
   fits = found;
-  if (found && state.auto) Object.assign(state, { layer: found.layer, head: found.head, query: found.query, key: null, wanted: run.queries[found.query].label });
+  if (!found || !state.auto || shownFor === run.text) return;
+  shownFor = run.text;
+  Object.assign(state, { layer: found.layer, head: found.head, query: found.query, key: null, wanted: run.queries[found.query].label });
 }
 
 // who chose the head, and which one would fit better
 function drawFits() {
   const better = fits && !isChosen(fits), go = made("button", { type: "button" }, fits ? fits.headline ?? claimOf(fits) : "");
   go.addEventListener("click", () => {
-    state.auto = true;
+    [state.auto, shownFor] = [true, null];
     offer(fits);
     drawHead();
   });

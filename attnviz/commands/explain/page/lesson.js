@@ -38,7 +38,8 @@ function tellProblem(problem) {
 
 // everything, as another text was run
 function drawRun() {
-  if (!data.live) offer(headlines.find(({ text, layer }) => text === run.text && layer !== undefined) ?? fitting()); // a server has its own
+  const told = headlines.find(({ text, layer, head }) => text === run.text && layer !== undefined && !isRemoved(layer, head));
+  if (!data.live) offer(told ?? fitting()); // a server has its own
   placeQuery();
   state.wanted ??= run.queries[state.query].label;
   document.body.classList.remove("nothing"); // before anything is measured

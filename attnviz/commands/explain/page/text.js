@@ -111,7 +111,7 @@ function tell() {
   const said = keys.length ? sentence`In head ${headName()}, ${asks} attends most to ${listed(keys)}.` : sentence`In head ${headName()}, ${asks} spreads its ${term("weight", "attention")} thinly: no key has 10%.`;
   if (sunk) said.append(" Attention that no word needs rests there: it is a ", term("sink"), ".");
   const refers = engine.about.causal && isSelf() && spot.query + 1 < run.queries.length && PRONOUNS.some((kind) => is(kind, spot.query, QUERY));
-  if (refers) said.append(sentence` This model reads from left to right: the row of ${asks.cloneNode(true)} knows only the words before it, so no ending changes it.`);
+  if (refers) said.append(" ", ...sentence`This model reads from left to right: the row of ${asks.cloneNode(true)} knows only the words before it, so no ending changes it.`.childNodes);
   byId("told").replaceChildren(...said.childNodes);
 }
 
