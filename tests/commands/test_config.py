@@ -98,7 +98,7 @@ IDLE = [
     ("dpi = 300", ["heads", "-f", "jsonl"]),
     ("color-scale = 'log'\ntitle = 'x'\norient = 'key-rows'", ["show", "a b", "-f", "csv"]),
     ("view = 'grid'", ["show", "a b", "-f", "json"]),
-    ("view = 'links'", ["show", "a b", "-o", "PICTURE"]),
+    ("view = 'text'", ["show", "a b", "-o", "PICTURE"]),
     ("view = 'grid'", ["show", "a b", "--scores", "--head", "L1H1", "-f", "csv"]),
     ("view = 'table'", ["show", "a b", "--scores"]),
     ("top = 3\nmin = 0.2\ndrop-sink = true", ["show", "a b", "-f", "npz"]),

@@ -150,7 +150,7 @@ def data_of(model: "LoadedModel") -> dict[str, Any]:
             {**each.head._asdict(), "title": each.title, "behaviour": each.behaviour}
             for each in named
         ],
-        "links": kinds_of_words(model) if named else {},
+        "links": kinds_of_words(model),
         "about": {
             "model": readable(model.identity.name),
             "layers": len(heads),

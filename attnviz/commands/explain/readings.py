@@ -3,9 +3,8 @@
 The page applies them to texts that are typed.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from types import MappingProxyType
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +14,7 @@ from attnviz.builtin.evidence import (
     BETWEEN,
     CULPRITS,
     DETERMINERS,
+    FINDERS,
     is_content,
     is_female,
     is_male,
@@ -95,64 +95,60 @@ def _noun(word: str) -> bool:
     return is_first_name(word) or is_noun(word) or may_be_noun(word)
 
 
+PRONOUNS = "he", "she", "it", "they", "who"
+
+
 def _bits(*which: bool) -> int:
     return sum(bit << at for at, bit in enumerate(which))
 
 
-def _named(word: Word) -> bool:
-    return _noun(word.lower) or is_name(word)
-
-
-def _referred(word: Word, pronoun: str) -> int:
-    agrees = AGREES[pronoun]
-    sexed = {"he": is_male, "she": is_female}.get(pronoun)
-    return _bits(
-        AGREES.get(word.lower) is agrees,
-        _named(word) and agrees(word),
-        is_person(word),
-        sexed is not None and sexed(word),
-    )
-
-
-_KINDS: Mapping[str, Callable[[Word], int]] = MappingProxyType(
-    {
-        "adjectives": lambda word: _bits(
-            _noun(word.lower),
-            may_be_adjective(word.lower),
-            word.lower in BETWEEN or is_adverb(word.lower),
-            is_adjective(word.lower),
-            is_plural(word.lower),
+def _kinds(text: str) -> Mapping[str, int]:
+    """By behaviour or pronoun, the bits of a word: 1 as the query, 2 as a key, and others for what
+    `page/fits.js` asks besides."""
+    word = Word(text, (), begins=True)
+    lower, noun, name = word.lower, _noun(word.lower), is_name(word)
+    person = (noun or name) and is_person(word)
+    sexed = {"he": person and is_male(word), "she": person and is_female(word)}
+    adjective = may_be_adjective(lower), lower in BETWEEN or is_adverb(lower), is_adjective(lower)
+    return {
+        "adjectives": _bits(noun, *adjective, noun and is_plural(lower)),
+        "determiners": _bits(lower in DETERMINERS),
+        "mystery": _bits(
+            lower in ("was", "is", "be"), name or is_among(lower, "people"), lower in CULPRITS
         ),
-        "determiners": lambda word: _bits(word.lower in DETERMINERS),
-        **{name: partial(_referred, pronoun=name) for name in ("he", "she", "it", "they", "who")},
-        "mystery": lambda word: _bits(
-            word.lower in ("was", "is", "be"),
-            is_name(word) or is_among(word.lower, "people"),
-            word.lower in CULPRITS,
-        ),
-        "induction": lambda word: _bits(is_content(word)),
+        "induction": _bits(is_content(word)),
+        **{
+            pronoun: _bits(
+                AGREES.get(lower) is AGREES[pronoun],
+                (noun or name) and AGREES[pronoun](word),
+                person,
+                sexed.get(pronoun, False),
+            )
+            for pronoun in PRONOUNS
+        },
     }
-)
-"""By behaviour or pronoun, the bits of a word: 1 as the query, 2 as a key, and others for what
-`page/fits.js` asks besides."""
 
 
 def kinds_of_words(model: "LoadedModel") -> Mapping[str, object]:
-    """What a page knows of the words of a model's tokens.
+    """What a page knows of the words of a model's tokens; nothing if no head is named for words.
 
-    For each kind (`_KINDS`) a digit of base 32 for each id: its bits. `senses`: by ambiguous word
+    For each kind (`_kinds`) a digit of base 32 for each id: its bits. `senses`: by ambiguous word
     its topics; `clues`: by topic the words of it.
     """
+    if not {each.behaviour for each in model.card.heads} & {*FINDERS}:
+        return {}
     ordinary = {*model.tokenizer.ordinary_ids()}
     words = [
-        Word(model.tokenizer.label(id_), (), begins=True) if id_ in ordinary else None
-        for id_ in range(max(ordinary) + 1)
+        model.tokenizer.label(id_) if id_ in ordinary else "" for id_ in range(max(ordinary) + 1)
     ]
-    kinds = {
-        name: "".join(DIGITS[bits(word)] if word else "0" for word in words)
-        for name, bits in _KINDS.items()
-    }
-    ambiguous = (word.lower for word in words if word and has_senses(word.lower))
+    return _tables(tuple(words))
+
+
+@lru_cache(4)
+def _tables(words: Sequence[str]) -> Mapping[str, object]:
+    found = [_kinds(word) for word in words]
+    kinds = {name: "".join(DIGITS[each[name]] for each in found) for name in found[0]}
+    ambiguous = (word.lower() for word in words if has_senses(word.lower()))
     senses = {word: [*clues_of(word)] for word in ambiguous}
     return {**kinds, "senses": senses, "clues": {t: sorted(all_) for t, all_ in clues().items()}}
 
