@@ -66,7 +66,9 @@ def drawn_as(exhibit: Exhibit, look: Look) -> Drawn:
     found = [_lines(exhibit, number) for number in range(len(maps))]
     every = sorted((line for lines, _ in found for line in lines), key=lambda line: -line.weight)
     if not every:
-        raise UsageError("no link is left to draw", f"leave {option('min')} or {option('key')} out")
+        raise UsageError(
+            "no link is left to draw", f"leave {option('least')} or {option('keys')} out"
+        )
     shown = _between_few(every)
     sides = (
         _of_column([line.query for line in shown], exhibit.queries),
@@ -113,9 +115,10 @@ def _between_few(lines: Sequence[DrawnLink]) -> list[DrawnLink]:
     """The first of these lines, between no more tokens than a column holds; the last is first."""
     kept, queries, keys = list[DrawnLink](), set[int](), set[int]()
     for line in lines:
-        both = (queries | {line.query}, keys | {line.key})
-        if max(map(len, both)) <= MOST_TOKENS:
-            queries, keys = both
+        ends = (queries, line.query), (keys, line.key)
+        if all(end in side or len(side) < MOST_TOKENS for side, end in ends):
+            queries.add(line.query)
+            keys.add(line.key)
             kept.append(line)
     return kept[::-1]
 
@@ -206,10 +209,12 @@ def _notes(
     low, high = min(resting), max(resting)
     if high >= 0.005:
         share = f"{high:.0%}" if len(resting) == 1 else f"{low:.0%} to {high:.0%}"
-        yield f"left out: {share} of the weight, on keys where a head rests"
+        first = "the first token" if exhibit.capture.causal else "special tokens"
+        yield f"left out: {first}, and keys on which a head rests: {share} of the weight"
     if others:
         queries, keys = len(exhibit.queries), len(exhibit.keys)
         yield (
             f"the strongest links, between {len(sides[0])} of {queries:,} queries and "
-            f"{len(sides[1])} of {keys:,} keys; {others:,} of {LEAST_DRAWN:g} and more are left out"
+            f"{len(sides[1])} of {keys:,} keys; {others:,} of {exhibit.least or LEAST_DRAWN:g} and "
+            "more are left out"
         )

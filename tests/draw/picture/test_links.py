@@ -65,7 +65,9 @@ def test_each_head_has_a_colour_that_is_named() -> None:
 def test_what_rests_take_is_left_out_and_said() -> None:
     exhibit = exhibit_of(heads="L3H2")
     share = np.mean([exhibit.maps[0].weights[query, 0] for query in range(1, 9)])  # type: ignore[union-attr]
-    assert f"left out: {share:.0%} of the weight" in said(drawn_as(exhibit, Look()).figure)
+    assert f"keys on which a head rests: {share:.0%} of the weight" in said(
+        drawn_as(exhibit, Look()).figure
+    )
     asked = exhibit_of(heads="L3H2", key="BOS")
     assert "left out" not in said(drawn_as(asked, Look()).figure)
 
@@ -85,6 +87,11 @@ def test_of_a_long_text_the_strongest_links_are_drawn_and_the_others_counted() -
         "more are left out",
         said(figure),
     )
+
+
+def test_the_least_weight_is_that_of_the_links_that_are_counted() -> None:
+    exhibit = replace(exhibit_of(" ".join([TEXT] * 20), heads="L3H2"), least=0.05)
+    assert "of 0.05 and more are left out" in said(drawn_as(exhibit, Look()).figure)
 
 
 def test_more_heads_than_colours_are_refused() -> None:
