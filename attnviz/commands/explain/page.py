@@ -5,12 +5,13 @@ the page as text, from which a blob is made, and nothing is fetched from anywher
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from attnviz.builtin.evidence import LIMITS, LOOK_AHEAD, LOOK_BACK
 from attnviz.commands.explain.made import departures, error_of_half, made_run
 from attnviz.commands.explain.readings import carried_readouts, kinds_of_words
 from attnviz.commands.explain.record import AS_TEXT, NO_IMAGE, Subject, Traced, picked
@@ -21,6 +22,7 @@ from attnviz.draw.labels import BLUES, BLUES_ON_DARK, SIGNED, SIGNED_ON_DARK
 from attnviz.draw.page import COMMON, HALF, HEAD, MAP, filled, policies, policy, safe_json, source
 from attnviz.draw.titles import beginning, facts
 from attnviz.errors import UsageError, option, readable
+from attnviz.kit.choose import MOST_PAIRS, ORDER
 from attnviz.kit.prepare import Prepared, prepare
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head, every_head
@@ -151,6 +153,13 @@ def data_of(model: "LoadedModel") -> dict[str, Any]:
             for each in named
         ],
         "links": kinds_of_words(model),
+        "rules": {
+            **asdict(LIMITS),
+            "order": ORDER,
+            "back": LOOK_BACK,
+            "ahead": LOOK_AHEAD,
+            "rows": MOST_PAIRS,
+        },
         "about": {
             "model": readable(model.identity.name),
             "layers": len(heads),

@@ -1,9 +1,7 @@
 // Which rows of a head show what it is known for, and the head that fits a text: by the rules of builtin/evidence.py and
 // kit/choose.py, with what the page knows of single words (`data.links`, whose bits readings.py gives).
 
-const ORDER = ["mystery", "pronouns", "senses", "adjectives", "induction"]; // the most specific first
-const ALL_KEYS = 0.4, STRONGEST = 0.5, CHOSEN = 0.65; // of a row: on all keys that are meant, and on the strongest of them
-const LOOK_BACK = 12, LOOK_AHEAD = 8, MOST_ROWS = 3; // words around an ambiguous one; rows that a first line tells
+const { rules } = data; // the numbers that both have in common
 const JOINING = ["and", ",", "the", "a", "an", "my", "his", "her"];
 const PRONOUNS = ["he", "she", "it", "they", "who"];
 
@@ -48,7 +46,7 @@ const OCCASIONS = {
   },
   senses(query) {
     const topics = data.links.senses?.[wordAt(query)] ?? [], told = new Map();
-    for (let at = Math.max(0, query - LOOK_BACK); at <= Math.min(run.keys.length - 1, query + LOOK_AHEAD); at++) {
+    for (let at = Math.max(0, query - rules.back); at <= Math.min(run.keys.length - 1, query + rules.ahead); at++) {
       const about = topics.filter((topic) => run.keys[at].of < 2 && wordAt(at) !== wordAt(query) && clues(topic).has(wordAt(at)));
       if (about.length === 1) told.set(about[0], [...told.get(about[0]) ?? [], at]);
     }
@@ -69,24 +67,24 @@ const OCCASIONS = {
 function actOf(behaviour, layer, head, query) {
   const { keys = [], meant } = OCCASIONS[behaviour](query) ?? {}, row = weightsOf(layer, head, query);
   const links = keys.map((key) => ({ key, value: row[key] })).sort((a, b) => b.value - a.value);
-  const least = links.length === 1 ? STRONGEST : { one: CHOSEN, all: STRONGEST / links.length }[meant] ?? STRONGEST;
+  const least = links.length === 1 ? rules.strongest : { one: rules.chosen, all: rules.strongest / links.length }[meant] ?? rules.strongest;
   const others = row.reduce((most, value, key) => key <= query && !keys.includes(key) ? Math.max(most, value) : most, 0);
-  const told = links.filter(({ value }) => value > others), enough = links.reduce((sum, { value }) => sum + value, 0) >= ALL_KEYS;
+  const told = links.filter(({ value }) => value > others), enough = links.reduce((sum, { value }) => sum + value, 0) >= rules.all_keys;
   if (!told.length || !enough || told[0].value < least) return [];
   return meant === "one" ? told.slice(0, 1) : told;
 }
 
 // whether a row shows what its head is named for
 function isShown({ behaviour, layer, head }, query) {
-  if (behaviour === "previous token") return query > 0 && weightsOf(layer, head, query)[query - 1] >= ALL_KEYS;
+  if (behaviour === "previous token") return query > 0 && weightsOf(layer, head, query)[query - 1] >= rules.all_keys;
   return !isSelf() || !(behaviour in OCCASIONS) || actOf(behaviour, layer, head, query).length > 0;
 }
 
 // the named head that fits the text best, at the first of its clearest rows; null: none shows what it is known for
 function fitting() {
-  for (const behaviour of engine.about.causal && isSelf() ? ORDER : []) for (const named of data.named.filter((each) => each.behaviour === behaviour && !isRemoved(each.layer, each.head))) {
+  for (const behaviour of engine.about.causal && isSelf() ? rules.order : []) for (const named of data.named.filter((each) => each.behaviour === behaviour && !isRemoved(each.layer, each.head))) {
     const rows = run.queries.map((_, query) => ({ query, act: actOf(behaviour, named.layer, named.head, query) })).filter(({ act }) => act.length);
-    const clearest = rows.sort((a, b) => b.act[0].value - a.act[0].value).slice(0, MOST_ROWS).map(({ query }) => query);
+    const clearest = rows.sort((a, b) => b.act[0].value - a.act[0].value).slice(0, rules.rows).map(({ query }) => query);
     if (clearest.length) return { layer: named.layer, head: named.head, query: Math.min(...clearest) };
   }
   return null;
