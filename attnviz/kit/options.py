@@ -765,10 +765,10 @@ class EvaluationOutput(OutputOptions):
 
 
 @dataclass(frozen=True)
-class CalculationOutput(OutputOptions):
-    """The target of a calculation."""
+class CalculationOutput(OutputOptions, Canvas):
+    """The target of a calculation, or of a picture of it."""
 
-    formats = ("txt", "json", "html", "npz")
+    formats = ("txt", "json", "html", "npz", *PICTURES)
     format: Annotated[str | None, _format(formats, note=" (every number, in full)")] = None
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.records.capture import FloatArray
-from attnviz.records.heads import Head, ReadOut
+from attnviz.records.heads import NONE, Head, ReadOut
 from attnviz.records.tokens import Token
 from attnviz.records.trace import Predicted
 
@@ -124,6 +124,71 @@ def _units(vectors: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(vectors / np.where(lengths > 0, lengths, 1))
 
 
+# The way of a token's vector through the layers, in the plane of two read-outs.
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A direction of the stream: the logit of a read-out's class `label` less that of no class, or
+    less the mean of all where there is none.
+
+    `accuracy`: of the read-out where the trajectory ends; `read`: the likeliest class there, with
+    its probability.
+    """
+
+    readout: ReadOut
+    label: str
+    accuracy: float
+    read: tuple[str, float]
+
+    @property
+    def name(self) -> str:
+        """`blue rather than no colour (log-odds)`."""
+        none = NONE in self.readout.classes
+        other = f"no {self.readout.name}" if none else "the mean of all classes"
+        return f"{self.label} rather than {other} (log-odds)"
+
+    @property
+    def said(self) -> str:
+        """`colour blue 0.97`; `colour unsure` without a class of half the probability."""
+        (label, probability), name = self.read, self.readout.name
+        said = f"no {name}" if label == NONE else f"{name} {label}"
+        return f"{said} {probability:.2f}" if probability >= SURE else f"{name} unsure"
+
+
+@dataclass(frozen=True)
+class Stop:
+    """A place on two axes, behind the addition of a head, or of what `name` says."""
+
+    name: str
+    head: Head | None
+    place: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A token's vector from its embedding to the stream that arrives at `layer`.
+
+    Each addition moves it by its projection on the two axes, and all sum up to the end.
+    """
+
+    query: str
+    layer: int
+    axes: tuple[Axis, Axis]
+    stops: tuple[Stop, ...]
+
+    @property
+    def places(self) -> NDArray[np.float64]:
+        """(stops, 2)."""
+        return np.array([stop.place for stop in self.stops])
+
+    @property
+    def labels(self) -> dict[str, list[str]]:
+        """The names of the rows and columns of `places`."""
+        rows, columns = ([each.name for each in side] for side in (self.stops, self.axes))
+        return {"rows": rows, "columns": columns}
+
+
 @dataclass(frozen=True)
 class Meaning:
     """The meaning of a head's addition at the query, as far as it is known.
@@ -136,3 +201,4 @@ class Meaning:
     nearest: tuple[Predicted, ...] = ()
     readings: tuple[Reading, ...] = ()
     contexts: Contexts | None = None
+    trajectory: Trajectory | None = None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from textwrap import fill
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from attnviz.corpus.record import SCORES
 from attnviz.corpus.tables import Atlas
 from attnviz.draw.labels import LAYERS, SEQUENTIAL
 from attnviz.draw.matrix import by_head
-from attnviz.draw.picture.canvas import Drawn, Lettering, place, renderer_of
+from attnviz.draw.picture.canvas import Drawn, Lettering, place
 from attnviz.draw.picture.frame import GREY, sheet, write_line
 from attnviz.draw.picture.panes import (
     axis_label,
@@ -32,9 +32,9 @@ from attnviz.draw.picture.panes import (
     draw_panes,
     layer_color,
     layer_scale,
-    place_names,
     score_pane,
     spread,
+    write_names,
 )
 from attnviz.errors import UsageError, readable
 from attnviz.kit.option import check_number
@@ -42,7 +42,6 @@ from attnviz.kit.option import check_number
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.cm import ScalarMappable
-    from matplotlib.figure import Figure
 
 
 def draw_atlas(atlas: Atlas, *, plot: str | None = None, **look: Any) -> Drawn:
@@ -79,7 +78,6 @@ WIDTH, HEIGHT = 5.6, 4.2  # inches
 LETTERS = 15  # of the line below the picture, in an inch
 NAME_SIZE = 7.5
 FEW = 300  # heads; the points of more are smaller
-FAR_AWAY = 0.14  # inches; from there on a line joins a name to its point
 
 
 def draw_scatter(scatter: Scatter, *, top: int, dpi: int = 150, cmap: str = LAYERS) -> Drawn:
@@ -90,7 +88,9 @@ def draw_scatter(scatter: Scatter, *, top: int, dpi: int = 150, cmap: str = LAYE
         layers = [point.head.layer for point in scatter.points]
         scale = layer_scale(layers, cmap)
         _draw_points(axes, scatter, scale.to_rgba(np.array(layers, float)))
-        named = _name_outliers(axes, scatter, top)
+        places = [(point.x, point.y) for point in scatter.points]
+        names = [str(point.head) for point in scatter.outliers[:top]]
+        named = write_names(axes, names, places[: len(names)], places, NAME_SIZE)
         draw_layers(place(figure, WIDTH + 0.15, 0, 0.13, HEIGHT), scale, layers)
         rule = outliers_said(scatter, named)
         if scatter.mean_over == "documents":
@@ -126,51 +126,6 @@ def _draw_points(axes: "Axes", scatter: Scatter, colors: NDArray[np.float64]) ->
     axes.set_ylabel(axis_label(SCORES[scatter.y]), fontsize=9)
     axes.tick_params(labelsize=7.5)
     _plain(axes, tick=3)
-
-
-def _name_outliers(axes: "Axes", scatter: Scatter, top: int) -> int:
-    """Write the names of outliers where there is a place; returns how many there are."""
-    to_axes = axes.transData + axes.transAxes.inverted()
-    places = to_axes.transform([(p.x, p.y) for p in scatter.points]) * (WIDTH, HEIGHT)
-    names = [str(point.head) for point in scatter.outliers[:top]]
-    marked = [(float(x), float(y)) for x, y in places[: len(names)]]
-    sizes = [_size(axes, name) for name in names]
-    boxes = place_names(marked, sizes, places, (WIDTH, HEIGHT))
-    for name, (x, y), box in zip(names, marked, boxes, strict=True):
-        if box is None:
-            continue
-        left, bottom, right, top_ = box
-        near = min(max(x, left), right), min(max(y, bottom), top_)
-        if np.hypot(x - near[0], y - near[1]) > FAR_AWAY:
-            axes.plot(
-                [x / WIDTH, near[0] / WIDTH],
-                [y / HEIGHT, near[1] / HEIGHT],
-                color="#999999",
-                linewidth=0.5,
-                transform=axes.transAxes,
-                zorder=1,
-            )
-        axes.text(
-            (left + right) / 2 / WIDTH,
-            (bottom + top_) / 2 / HEIGHT,
-            name,
-            transform=axes.transAxes,
-            ha="center",
-            va="center",
-            fontsize=NAME_SIZE,
-            parse_math=False,
-            zorder=3,
-        )
-    return sum(box is not None for box in boxes)
-
-
-def _size(axes: "Axes", name: str) -> tuple[float, float]:
-    """Width and height of a name, in inches."""
-    figure = cast("Figure", axes.figure)
-    text = axes.text(0, 0, name, fontsize=NAME_SIZE, parse_math=False)
-    box = text.get_window_extent(renderer_of(figure))
-    text.remove()
-    return float(box.width / figure.dpi), float(box.height / figure.dpi)
 
 
 # How scores develop over checkpoints: a panel for each score, a line for each head.

@@ -9,7 +9,7 @@ from attnviz.commands.explain.record import AS_TEXT, NO_IMAGE, Subject, Traced
 from attnviz.commands.explain.rows import Telling, explain_embeddings, explain_head, of_worked
 from attnviz.errors import IdleOption, UsageError, option
 from attnviz.kit import options as g
-from attnviz.kit.deliver import deliver, destination_of
+from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import note_texts, text_alone
 from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, panel_option
 from attnviz.kit.result import Calculation
@@ -226,7 +226,8 @@ def command_line(
     """
     to = destination_of(session, output)
     if to.format.name != "txt":
-        hint = f"leave it out: {to.format.name} holds all numbers of every step"
+        holds = "the way of one vector" if to.format.picture else "all numbers of every step"
+        hint = f"leave it out: {to.format.name} holds {holds}"
         told = "only", "digits", "columns", "as_lookup"
         session.refuse(*told, wrong="applies only to text output", hint=hint)
     if to.format.name == "html":
@@ -242,7 +243,7 @@ def command_line(
         note_texts(session, calculation.captures)
         if isinstance(calculation.record, Traced):
             _note_a_piece(session, calculation.record.trace)
-    deliver(session, to, [(None, calculation.pieces(to.format.name, to.display(session)))])
+    deliver_result(session, to, calculation)
 
 
 def _note_a_piece(session: Session, trace: HeadTrace) -> None:

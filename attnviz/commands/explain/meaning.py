@@ -3,7 +3,7 @@
 A result that chance also reaches is left out, and each result has the level of chance beside it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,15 +12,16 @@ import numpy as np
 
 from attnviz.builtin.evidence import evidence
 from attnviz.commands.explain.sheet import HeadSheet
+from attnviz.commands.explain.trajectory import trajectory_of
 from attnviz.draw.labels import name_of
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError
 from attnviz.inputs.text import read_file
 from attnviz.kit.cache import keep, known
-from attnviz.kit.prepare import TextOptions, prepare
+from attnviz.kit.prepare import Prepared, TextOptions, prepare
 from attnviz.models.folder.readouts import read_maps
 from attnviz.records.capture import FloatArray
-from attnviz.records.heads import NONE, Head
+from attnviz.records.heads import NONE, Head, ReadOut
 from attnviz.records.meaning import (
     MOMENTS,
     SURE,
@@ -42,14 +43,20 @@ if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 
-def meaning_of(
-    model: "LoadedModel", trace: HeadTrace, options: TextOptions, among: Path | None
-) -> Meaning:
+def meaning_of(prepared: Prepared, trace: HeadTrace, among: Path | None) -> Meaning:
     """The meaning of what the head of a trace adds; `among`: a file of texts, one a line."""
+    model = prepared.model
     chance = chance_of(model) if trace.nearest else None
     nearest = tuple(each for each in trace.nearest if each.score > (chance or 0))
-    contexts = None if among is None else contexts_among(model, among, options, trace)
-    return Meaning(chance, nearest, readings_of(model, trace), contexts)
+    contexts = None if among is None else contexts_among(model, among, prepared.options, trace)
+    asked = _asked(trace)
+    fitting = [each for each in model.card.readouts if _fits(each, asked)]
+    readings = readings_of(model, trace, fitting)
+    behaviours = [each.behaviour for each in fitting]
+    plane = [each for each in model.card.readouts if each.behaviour in behaviours[:1]]
+    return Meaning(
+        chance, nearest, readings, contexts, trajectory_of(prepared, trace.query, plane[:2])
+    )
 
 
 KEPT = "chance"
@@ -71,26 +78,32 @@ def chance_of(model: "LoadedModel") -> float:
     return measured
 
 
-def readings_of(model: "LoadedModel", trace: HeadTrace) -> tuple[Reading, ...]:
-    """The readings of the model's read-outs around the head at the query.
-
-    Those that were made for this head and for words such as the query, after one of their classes
-    where these are words.
-    """
-    head, asked = Head(trace.layer, trace.head), dict[str, set[str]]()
-    tokens = trace.capture.key_tokens
+def _asked(trace: HeadTrace) -> Mapping[str, Collection[str]]:
+    """The behaviours that the query has an occasion for, each with the words that answer."""
+    asked, tokens = dict[str, set[str]](), trace.capture.key_tokens
     for behaviour, occasions in evidence(trace.capture).items():
         for each in occasions:
             if each.query == trace.query:
                 words = {tokens[position].label for position in each.positions}
                 asked.setdefault(behaviour, set()).update(words)
-    fitting = [
-        each
-        for each in model.card.readouts
-        if each.around(head)
-        and each.behaviour in asked
-        and (each.behaviour == "senses" or not asked[each.behaviour].isdisjoint(each.classes))
-    ]
+    return asked
+
+
+def _fits(readout: ReadOut, asked: Mapping[str, Collection[str]]) -> bool:
+    """Whether a read-out was made for words such as the query, after one of its classes where
+    these are words."""
+    answers = asked.get(readout.behaviour)
+    if answers is None:
+        return False
+    return readout.behaviour == "senses" or not set(answers).isdisjoint(readout.classes)
+
+
+def readings_of(
+    model: "LoadedModel", trace: HeadTrace, readouts: Iterable[ReadOut]
+) -> tuple[Reading, ...]:
+    """The readings of those read-outs that were made for the head, at the query."""
+    head = Head(trace.layer, trace.head)
+    fitting = [each for each in readouts if each.around(head)]
     vectors = {name: array[trace.query] for name, array in _vectors(trace).items()}
     if not fitting or len(vectors) < len(MOMENTS):
         return ()

@@ -35,7 +35,7 @@ FOLDER = "commands/explain/page"
 STYLES = (f"{COMMON}.css", f"{FOLDER}/lesson.css")
 WORKER = (HALF, *(f"{FOLDER}/{name}.js" for name in ("tokenizer", "model", "worker")))
 ENGINE = f"{FOLDER}/engine.js"
-_PARTS = "state prose strips text fits pattern heads next steps score readings sums lesson".split()
+_PARTS = "state prose strips text fits pattern heads next steps score readings trajectory sums lesson".split()
 PARTS = tuple(f"{FOLDER}/{name}.js" for name in _PARTS)
 """The scripts of a lesson, behind those of its engine; the last one starts the page."""
 SCRIPTS = (f"{COMMON}.js", *MAP, ENGINE, f"{FOLDER}/local.js", *PARTS)

@@ -45,6 +45,7 @@ from attnviz.records.rows import (
 from attnviz.records.trace import EmbeddingTrace, HeadTrace, Predicted, Similarity, Worked
 
 if TYPE_CHECKING:
+    from attnviz.draw.picture.canvas import Drawn
     from attnviz.models.loaded import LoadedModel
     from attnviz.models.scratch.lessons import EmbeddingModel
 
@@ -185,6 +186,13 @@ TRACE = Fields[Traced](
         Field("readings", list_of(READING), "", at("meaning.readings")),
         Field("contexts", CONTEXTS, "", at("meaning.contexts", ABSENT), optional=True),
         Field(
+            "trajectory",
+            dict[str, list[str]],
+            "The rows (what is added, in order) and columns (axes) of the array of this name.",
+            lambda t: t.meaning.trajectory.labels if t.meaning.trajectory else ABSENT,
+            optional=True,
+        ),
+        Field(
             "other_similarity",
             Similarity,
             "",
@@ -235,7 +243,7 @@ def explain_head(
     choice, position, finding = picked(prepared, subject)
     trace = prepared.trace(choice.heads[0], position)
     other = other_row(trace, subject.similarity) if subject.similarity else None
-    meaning = meaning_of(model, trace, options, subject.among)
+    meaning = meaning_of(prepared, trace, subject.among)
     trace = replace(trace, nearest=meaning.nearest)
     return _of_head(Traced(trace, choice, meaning, finding, other), prepared, telling)
 
@@ -255,10 +263,28 @@ def _of_head(traced: Traced, prepared: Prepared, telling: Telling) -> Calculatio
     arrays: dict[str, Numbers] = {**trace.arrays()}
     if other:
         arrays |= {"other_scores": other.scores, "other_weights": other.weights}
+    if traced.meaning.trajectory:
+        arrays["trajectory"] = traced.meaning.trajectory.places
     query = capture.query_tokens[trace.query].label
     about = f"{traced.choice.heads[0]} at {query}, {trace.model.name}"
-    form = replace(_form(about, TRACE, arrays, shown), page=partial(_page, prepared))
+    form = _form(about, TRACE, arrays, shown)
+    form = replace(form, page=partial(_page, prepared), picture=_draw)
     return Calculation(form, traced, (capture,))
+
+
+def _draw(traced: Traced, **look: Any) -> "Drawn":
+    """The picture of what the query's vector comes to mean."""
+    trace, trajectory = traced.trace, traced.meaning.trajectory
+    if trajectory is None:
+        model, query = trace.model, trace.capture.query_tokens[trace.query].label
+        raise UsageError(
+            f"a picture shows how a vector gets its meaning, and {model.name} has no read-out for "
+            f"“{query}” on this text",
+            "write html or txt, or choose a query such as the noun of “a soft green table”",
+        )
+    from attnviz.draw.picture.trajectory import draw
+
+    return draw(trajectory, traced.choice.heads[0], run_facts(trace.capture), **look)
 
 
 def _page(prepared: Prepared, traced: Traced) -> Iterable[str]:

@@ -79,18 +79,10 @@ NO_TEXT = "no labelled text could be run"
 
 @dataclass(frozen=True, eq=False)
 class LabelReport:
-    """The heads' scores over labelled texts.
-
-    Raises:
-        InputError: there is no text.
-    """
+    """The heads' scores over labelled texts."""
 
     model: ModelIdentity
     runs: Sequence[LabelRun]
-
-    def __post_init__(self) -> None:
-        if not self.runs:
-            raise InputError(NO_TEXT, "see the errors above")
 
     @property
     def rows(self) -> int:
@@ -171,7 +163,7 @@ def run_each(name: str, given: object, hint: str, run: Callable[[object], R]) ->
 
     Raises:
         UsageError: it is neither.
-        InputError: a line is wrong; it is named by its number.
+        InputError: a line is wrong, which is named by its number; or there is none.
     """
     lines: Iterable[tuple[int, object]]
     if isinstance(given, str | PathLike):
@@ -188,6 +180,8 @@ def run_each(name: str, given: object, hint: str, run: Callable[[object], R]) ->
             made.append(run(line))
         except InputError as error:
             raise InputError(f"line {number}: {error.wrong}", error.hint) from None
+    if not made:
+        raise InputError(f"{option(name)} has nothing to run", hint)
     return made
 
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from math import ceil, cos, isnan, pi, sin
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.draw.labels import DIVERGING, fenced, is_light, name_of
-from attnviz.draw.picture.canvas import Drawn, Lettering, place
+from attnviz.draw.picture.canvas import Drawn, Lettering, place, renderer_of
 from attnviz.draw.picture.frame import BOX, sheet, write_below, write_heading
 from attnviz.draw.picture.paint import EMPTY, draw_bar
 from attnviz.draw.view import Pane, ResultView
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.cm import ScalarMappable
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
+    from numpy.typing import ArrayLike
 
 
 ACROSS = 4, 3, 5  # panes in a row
@@ -231,6 +232,7 @@ def draw_layers(axes: "Axes", scale: "ScalarMappable", layers: Iterable[int]) ->
 
 
 AWAY = (0.06, 0.12, 0.2, 0.32, 0.48, 0.7)  # inches from the point
+FAR_AWAY = 0.14  # inches; from there on a line joins a name to its point
 TURNS = 16
 GAP = 0.025  # inches between two names
 
@@ -265,6 +267,37 @@ def place_names(
         boxes.append(best)
         taken += [best] if best else []
     return boxes
+
+
+def write_names(
+    axes: "Axes",
+    names: Sequence[str],
+    marked: "ArrayLike",
+    points: "ArrayLike",
+    size: float,
+) -> int:
+    """Write the names of marked places (n, 2) where there is room, off `points`; in data units.
+
+    A line joins a name that is far away to its place. Returns the number of names written.
+    """
+    dpi, renderer = axes.figure.dpi, renderer_of(cast("Figure", axes.figure))
+    room = np.array(axes.get_window_extent().size) / dpi
+    to_axes = axes.transData + axes.transAxes.inverted()
+    inches, covered = (to_axes.transform(np.asarray(at)) * room for at in (marked, points))
+    texts = [axes.text(0, 0, name, fontsize=size, parse_math=False, zorder=5) for name in names]
+    sizes = np.array([text.get_window_extent(renderer).size for text in texts]) / dpi
+    boxes = place_names(inches.tolist(), sizes.tolist(), covered, (room[0], room[1]))
+    for text, (x, y), box in zip(texts, inches, boxes, strict=True):
+        if box is None:
+            text.remove()
+            continue
+        text.set_transform(axes.transAxes)
+        text.set_position((box[0] / room[0], box[1] / room[1]))
+        near = min(max(x, box[0]), box[2]), min(max(y, box[1]), box[3])
+        if np.hypot(x - near[0], y - near[1]) > FAR_AWAY:
+            ends = np.array([(x, y), near]) / room
+            axes.plot(*ends.T, color="#999999", lw=0.5, transform=axes.transAxes, zorder=1)
+    return sum(box is not None for box in boxes)
 
 
 def spread(heights: Sequence[float], least: float, top: float) -> list[float]:

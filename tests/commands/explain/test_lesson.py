@@ -371,9 +371,9 @@ def test_the_read_outs_say_where_they_do_not_apply_or_were_right_before(
     page.click('#grid [data-layer="3"][data-head="2"]')
     page.click('[data-switch="L3H2"]')
     until(page, "before !== null")
-    assert page.inner_text("#step-5").endswith(
-        "This head is removed: nothing of it reaches the stream."
-    )
+    told = page.inner_text("#step-5")
+    assert "This head is removed: nothing of it reaches the stream." in told
+    assert "L3H2 moves it by +0.00" in told
 
 
 @pytest.mark.slow

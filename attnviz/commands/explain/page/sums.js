@@ -37,6 +37,7 @@ function addedStep() {
     made("p", { class: "hint" }, "Its ", term("length"), ` is ${number(norm(added))}; that of the x to which it is added is ${number(norm(x))}.`),
     ...streamRows(["x", x], ["x + ΔE", plus(x, added)]),
     ...(isRemoved(state.layer, state.head) ? [sentence`This head is removed: nothing of it reaches the stream.`] : readings(x, added)),
+    ...trajectory(),
   ];
 }
 
