@@ -769,7 +769,7 @@ class CalculationOutput(OutputOptions, Canvas):
     """The target of a calculation, or of a picture of it."""
 
     formats = ("txt", "json", "html", "npz", *PICTURES)
-    format: Annotated[str | None, _format(formats, note=" (every number, in full)")] = None
+    format: Annotated[str | None, _format(formats, note="; json and npz have every number")] = None
 
 
 @dataclass(frozen=True)

@@ -158,10 +158,9 @@ class Axis:
 
 @dataclass(frozen=True)
 class Stop:
-    """A place on two axes, behind the addition of a head, or of what `name` says."""
+    """A place on two axes, behind the addition of a head, or of another `part`."""
 
-    name: str
-    head: Head | None
+    part: Head | str
     place: tuple[float, float]
 
 
@@ -178,15 +177,15 @@ class Trajectory:
     stops: tuple[Stop, ...]
 
     @property
-    def places(self) -> NDArray[np.float64]:
+    def places(self) -> FloatArray:
         """(stops, 2)."""
-        return np.array([stop.place for stop in self.stops])
+        return np.array([stop.place for stop in self.stops], np.float32)
 
     @property
     def labels(self) -> dict[str, list[str]]:
         """The names of the rows and columns of `places`."""
-        rows, columns = ([each.name for each in side] for side in (self.stops, self.axes))
-        return {"rows": rows, "columns": columns}
+        rows = [str(stop.part) for stop in self.stops]
+        return {"rows": rows, "columns": [axis.name for axis in self.axes]}
 
 
 @dataclass(frozen=True)

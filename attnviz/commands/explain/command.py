@@ -199,6 +199,7 @@ EXAMPLES = """
 attnviz explain "a fluffy blue creature"
 attnviz explain "a fluffy blue creature roamed the verdant forest" -o lesson.html
 attnviz explain "Bark is very cute and he is a dog" --head L3H2 --query he --only 3,5
+attnviz explain "a soft green table" -o meaning.svg
 attnviz explain --example three-inputs --rounded
 attnviz explain "a fluffy blue creature" -f json | jq '.arrays.pattern[-1]'
 """
@@ -222,7 +223,8 @@ def command_line(
     """Write out one head's calculation for one query, step by step, in numbers.
 
     The steps lead from the tokens to queries, keys and values, scores, mask and softmax, the
-    weighted sum, the head's output and the prediction. --example and --matrices need no model.
+    weighted sum, the head's output and the prediction. --example and --matrices need no model. A
+    picture shows how the query's vector gets its meaning, where the model has read-outs for it.
     """
     to = destination_of(session, output)
     if to.format.name != "txt":

@@ -35,8 +35,8 @@ FOLDER = "commands/explain/page"
 STYLES = (f"{COMMON}.css", f"{FOLDER}/lesson.css")
 WORKER = (HALF, *(f"{FOLDER}/{name}.js" for name in ("tokenizer", "model", "worker")))
 ENGINE = f"{FOLDER}/engine.js"
-_PARTS = "state prose strips text fits pattern heads next steps score readings trajectory sums lesson".split()
-PARTS = tuple(f"{FOLDER}/{name}.js" for name in _PARTS)
+_BEFORE, _STEPS = "state prose strips text fits pattern heads next", "score readings plane sums"
+PARTS = tuple(f"{FOLDER}/{name}.js" for name in f"{_BEFORE} steps {_STEPS} lesson".split())
 """The scripts of a lesson, behind those of its engine; the last one starts the page."""
 SCRIPTS = (f"{COMMON}.js", *MAP, ENGINE, f"{FOLDER}/local.js", *PARTS)
 LARGEST = 16_000_000

@@ -12,8 +12,6 @@ from attnviz.records.heads import NONE, Head, ReadHead, ReadOut
 from attnviz.records.meaning import MOMENTS, Axis, Stop, Trajectory
 from attnviz.records.trace import HeadTrace
 
-Addition = tuple[str, Head | None, FloatArray]
-
 
 def trajectory_of(prepared: Prepared, query: int, readouts: Sequence[ReadOut]) -> Trajectory | None:
     """The way of a query, on axes of one or two read-outs.
@@ -40,7 +38,10 @@ def trajectory_of(prepared: Prepared, query: int, readouts: Sequence[ReadOut]) -
         return None
     (first, _), (second, _) = found
     directions = np.stack([direction for _, direction in found])  # (2, d + 1)
-    stops = [*_stops(directions, _additions(traces, query))]
+    parts = [*_additions(traces, query)]
+    moves = np.stack([added for _, added in parts]) @ directions[:, :-1].T  # (stops, 2)
+    places = (directions[:, -1] + moves.cumsum(axis=0)).tolist()
+    stops = (Stop(part, (x, y)) for (part, _), (x, y) in zip(parts, places, strict=True))
     label = prepared.empty.query_tokens[query].label
     return Trajectory(label, layer, (first, second), tuple(stops))
 
@@ -72,24 +73,16 @@ def _axes(
         yield Axis(readout, classes[i], at.before, read), weight[:, i] - against
 
 
-def _additions(traces: Sequence[HeadTrace], query: int) -> Iterator[Addition]:
+def _additions(traces: Sequence[HeadTrace], query: int) -> Iterator[tuple[Head | str, FloatArray]]:
     """What is added to the query's vector, in order: b_O counts with the MLP behind it."""
     first = traces[0]
     if first.embedding is not None and first.position is not None:
-        yield "embedding", None, first.embedding[query]
-        yield "position", None, first.position[query]
+        yield "embedding", first.embedding[query]
+        yield "position", first.position[query]
     else:
-        yield "embedding", None, first.x[query]
+        yield "embedding", first.x[query]
     for trace in traces:
         for head, added in enumerate(trace.head_outputs):
-            yield str(Head(trace.layer, head)), Head(trace.layer, head), added
+            yield Head(trace.layer, head), added
         heads = trace.head_outputs.sum(axis=0, dtype=np.float64)
-        yield f"MLP {trace.layer}", None, trace.x_after - trace.x[query] - heads
-
-
-def _stops(directions: FloatArray, additions: Iterator[Addition]) -> Iterator[Stop]:
-    """The places behind each addition; the first one has what the maps add by themselves."""
-    at = directions[:, -1].astype(np.float64)
-    for name, head, added in additions:
-        at = at + directions[:, :-1] @ added
-        yield Stop(name, head, (float(at[0]), float(at[1])))
+        yield f"MLP {trace.layer}", trace.x_after - trace.x[query] - heads

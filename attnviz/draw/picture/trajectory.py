@@ -51,7 +51,7 @@ def titles(trajectory: Trajectory, head: Head) -> tuple[str, str]:
     """What is read where it ends, and how far the head moves it."""
     read = dict.fromkeys(axis.said for axis in trajectory.axes)
     title = f"“{trajectory.query}” before layer {trajectory.layer}: {', '.join(read)}"
-    at = next((i for i, stop in enumerate(trajectory.stops) if stop.head == head), None)
+    at = next((i for i, stop in enumerate(trajectory.stops) if stop.part == head), None)
     if at is None:
         return title, f"{head} adds to it only later"
     across, up = np.subtract(trajectory.stops[at].place, trajectory.stops[at - 1].place)
@@ -100,10 +100,10 @@ def _draw_moves(
     axes.plot(*places[-1], "o", markerfacecolor="white", color="black", markersize=6, zorder=4)
     layer = 0
     for i, stop in enumerate(stops[1:], start=1):
-        layer = layer if stop.head is None else stop.head.layer
-        width = 3.0 if stop.head == head else 1.4
+        layer = stop.part.layer if isinstance(stop.part, Head) else layer
+        width, line = 3.0 if stop.part == head else 1.4, "-" if isinstance(stop.part, Head) else ":"
         style = {"color": colors[layer], "linewidth": width, "shrinkA": 0, "shrinkB": 0}
-        style |= {"linestyle": ":" if stop.head is None else "-", "arrowstyle": "->"}
+        style |= {"linestyle": line, "arrowstyle": "->"}
         axes.annotate("", places[i], places[i - 1], arrowprops=style, zorder=3)
 
 
@@ -114,7 +114,7 @@ def _write_names(axes: "Axes", trajectory: Trajectory) -> None:
     wide = max(np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim()))
     far = [i for i in np.argsort(-lengths)[:NAMED].tolist() if lengths[i] > FAR * wide]
     names = ["embedding", f"before layer {trajectory.layer}"]
-    names += [trajectory.stops[i + 1].name for i in far]
+    names += [str(trajectory.stops[i + 1].part) for i in far]
     covered = [places[1:] * share + places[:-1] * (1 - share) for share in (0, 0.25, 0.5, 0.75, 1)]
     marked = np.array([places[0], places[-1], *covered[2][far]])
     write_names(axes, names, marked, np.concatenate(covered), NAME_SIZE)
