@@ -3,13 +3,16 @@
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from tests.browsing import Open
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs"))
 
 import make_gallery
+import make_pictures
 
 CHEAP = [each for each in make_gallery.ENTRIES if each.file in ("words.html", "patch.html")]
 
@@ -69,3 +72,21 @@ def test_what_an_earlier_gallery_had_gives_way_and_other_files_are_refused(tmp_p
     with pytest.raises(SystemExit, match="name another folder"), make_gallery.replaced(tmp_path):
         raise AssertionError
     assert [each.name for each in tmp_path.iterdir()] == ["other.html"]
+
+
+def test_the_contact_sheet_shows_each_kind_of_picture_as_its_command_draws_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sheet = make_pictures.DOCS / "pictures.md"
+    assert sheet.read_text(encoding="utf-8") == make_pictures.page()
+    kinds = {kind.name: kind for kinds in make_pictures.KINDS.values() for kind in kinds}
+    drawn = make_pictures.DOCS / "pictures"
+    assert {file.stem for file in drawn.iterdir()} == kinds.keys()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(make_pictures, "FOLDER", tmp_path)
+    for name in ("links", "meaning"):
+        make_pictures.draw(kinds[name])
+        with Image.open(tmp_path / f"{name}.png") as now, Image.open(drawn / f"{name}.png") as then:
+            assert now.size == then.size
+            rows = (np.asarray(each.convert("L"), float) for each in (now, then))
+            assert np.abs(np.subtract(*rows)).mean() < 3
