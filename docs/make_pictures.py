@@ -30,7 +30,8 @@ FOLDER = DOCS / "pictures"
 HEADING = """# Pictures
 
 One picture of each kind, with the command that draws it. Each is written as PNG, SVG or PDF by its
-suffix; `--paper 8.5` draws it for a column of a paper ([views.md](views.md#pictures)).
+suffix; `--paper 8.5` draws it for a column of a paper, wide ones want `--paper 17.8`
+([views.md](views.md#pictures)).
 `python docs/make_pictures.py` makes this page.
 """
 FIRST = (
@@ -73,7 +74,7 @@ KINDS = {
             "cross-attention: what is written, to what is read",
             'show "a blue creature roamed the forest" -m translator --head L1H0',
         ),
-        Kind("long", "many tokens: labels are thinned", "show --file sample:mystery"),
+        Kind("long", "many tokens", "show --file sample:mystery"),
         Kind(
             "compare",
             "one head on two texts",
@@ -132,7 +133,7 @@ KINDS = {
         Kind("circuit", "what a few heads do for each other", f"circuit {BIRD} --head L3H1,L4H0"),
         Kind(
             "found",
-            "the fewest heads that keep an answer",
+            "heads added one by one, and how much of an answer they keep",
             FOUND,
         ),
         Kind(
@@ -163,7 +164,9 @@ def draw(kind: Kind) -> None:
     """Draw a picture, with few colours, so that its file is small."""
     run(f"attnviz {kind.command} -q --dpi {DPI} -o picture.png")
     with Image.open("picture.png") as drawn:
-        drawn.convert("RGB").quantize(COLORS).save(FOLDER / f"{kind.name}.png", optimize=True)
+        drawn.convert("RGB").quantize(COLORS, method=Image.Quantize.MAXCOVERAGE).save(
+            FOLDER / f"{kind.name}.png", optimize=True
+        )
 
 
 def prepare(folder: Path) -> None:

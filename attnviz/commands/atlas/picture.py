@@ -203,7 +203,7 @@ def _ticks(development: Development, fonts: Lettering) -> _Ticks:
     places = (values - values[0]) / (values[-1] - values[0])
     names = [
         name if len(name) <= LONGEST else name[: LONGEST // 2] + "…" + name[-LONGEST // 2 + 1 :]
-        for name in (fonts.spell(readable(name)) for name in development.names)
+        for name in (fonts.spell(readable(str(at))) for at in steps or development.names)
     ]
     longest = max(map(len, names)) * TICK
     gap = float(np.diff(places).min()) * PANEL_WIDTH
@@ -231,7 +231,7 @@ def _draw_lines(
     order = sorted(range(len(development.heads)), key=lambda i: development.heads[i][::-1])
     lines = [np.column_stack((ticks.places, development.means[score][i])) for i in order]
     colors = [layer_color(scale, development.heads[i].layer) for i in order]
-    width, alpha = (0.8, 0.55) if len(lines) <= MANY else (0.5, 0.35)
+    width, alpha = (0.8, 0.8) if len(lines) <= MANY else (0.5, 0.35)
     axes.add_collection(
         LineCollection(lines, colors=colors, linewidths=width, alpha=alpha, zorder=2)
     )

@@ -35,7 +35,8 @@ BY = {
     "zero": "replaced by 0",
 }
 LOSS = "loss: the faithfulness that the circuit loses without the part"
-LETTERS = "C: the circuit; M: the whole model; K: what is taken from both; gap: F(M∖K) - F(C∖K)"
+MODEL = "C: the circuit; M: the whole model"
+LETTERS = f"{MODEL}; K: what is taken from both; gap: F(M∖K) - F(C∖K)"
 LITTLE = "*: adds less than two standard errors of what it adds, over these texts"
 GIVES = "these give completeness and minimality"
 ALL_COUNT = ", over all texts: also those on which parts were chosen"
@@ -181,7 +182,7 @@ Rgba: TypeAlias = tuple[float, ...]
 def draw(report: CircuitReport, *, dpi: int = 150, cmap: str = LAYERS) -> Drawn:
     """A bar for each part of the circuit, and a point for each subset of it."""
     shown, height = view(report), max(HEIGHT, BAR * len(report.circuit))
-    below = [*shown.about, *shown.below]
+    below = [*shown.about, *shown.below, LETTERS]
     if (shown.texts or 1) > 1:
         below.append("lines: ± the standard error over these texts")
     with _sheet(shown, shown.found, below, height, dpi, cmap) as (figure, color):
@@ -202,7 +203,7 @@ def _sheet(
     with sheet([title, about, *below], dpi=dpi, cmap=cmap) as (figure, fonts):
         yield figure, colormaps[cmap](0.35)
         write_heading(figure, height + 0.2, wide, title, about, fonts)
-        write_below(figure, -0.55, wide, below, fonts)
+        write_below(figure, -0.75, wide, below, fonts)
 
 
 def _draw_bars(axes: "Axes", report: CircuitReport, color: Rgba) -> None:
@@ -264,10 +265,10 @@ def _plain(axes: "Axes") -> None:
 def draw_search(search: CircuitSearch, *, dpi: int = 150, cmap: str = LAYERS) -> Drawn:
     """The curve of faithfulness over the parts in the order in which they were added."""
     shown, steps = view_search(search), search.steps
-    title = "faithfulness of a circuit as parts are added"
+    title = "Faithfulness of a circuit as parts are added"
     if search.start:
         title += f" to {names_of(search.start, search.task)}"
-    with _sheet(shown, title, shown.about, HEIGHT, dpi, cmap) as (figure, color):
+    with _sheet(shown, title, [*shown.about, MODEL], HEIGHT, dpi, cmap) as (figure, color):
         axes, at = place(figure, 0, 0, 2 * WIDTH + APART, HEIGHT), range(len(steps))
         own = [each.faithfulness for each in steps]
         errors = _errors(own)

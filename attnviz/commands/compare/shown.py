@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 def texts_title(comparison: TextComparison) -> str:
     """The head that differs most over the texts, and by how much."""
     first = comparison.heads[0]
-    title = f"{first.head} in {_number(comparison)}: difference {first.difference:.2f}"
+    title = f"{first.head} in {_number(comparison)}: difference {first.difference:.2g}"
     if comparison.queries is not None:
         title += f" between the rows of {_words(comparison)}"
     return title + ("" if len(comparison.heads) == 1 else ", the largest of all heads")
@@ -345,7 +345,7 @@ def draw_similarity(
         across = [comparison.others.index(match.other) for match in comparison.matches]
         down = [comparison.heads.index(match.head) for match in comparison.matches]
         size = min(40.0, (GRID_SIDE * 72 / max(rows, columns) / 2) ** 2)
-        axes.scatter(across, down, s=size, facecolors="none", edgecolors="#d62728")
+        axes.scatter(across, down, s=size, facecolors="white", edgecolors="black")
         for label, axis, heads in (
             (names[0], axes.yaxis, comparison.heads),
             (names[1], axes.xaxis, comparison.others),
@@ -390,11 +390,12 @@ def _draw_beside(
             signed = signed_scale(DIVERGING, [pane], "first minus second")
             pairs = zip(*labels, strict=True)
             both = [one if one == other else f"{one} / {other}" for one, other in pairs]
-            side = replace(sides[0], title="difference")
+            side = replace(sides[0], title="first minus second")
             left = _draw_one(figure, left, side, pane, signed, both, fonts)
             _bar(figure, left, pane, signed)
         width = max(50, int(left * LETTERS))
-        below = "\n".join(fill(fonts.spell(line), width) for line in about)
+        masked = ["hatched: masked"] if any(np.isnan(pane).any() for pane in panes) else []
+        below = "\n".join(fill(fonts.spell(line), width) for line in (*about, *masked))
         write_line(figure, 0.5, below, size=8, color=GREY)
         top = 0.6 + 0.15 * (below.count("\n") + 1)
         write_line(figure, top, fonts.spell(title), size=11)

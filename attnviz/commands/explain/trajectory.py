@@ -85,4 +85,4 @@ def _additions(traces: Sequence[HeadTrace], query: int) -> Iterator[tuple[Head |
         for head, added in enumerate(trace.head_outputs):
             yield Head(trace.layer, head), added
         heads = trace.head_outputs.sum(axis=0, dtype=np.float64)
-        yield f"MLP {trace.layer}", trace.x_after - trace.x[query] - heads
+        yield f"L{trace.layer} MLP", trace.x_after - trace.x[query] - heads

@@ -79,11 +79,11 @@ def by_segment(shares: AnswerShares, *, begun: bool = False) -> Exhibit:
     )
     about = f"{readable(answer.capture.model.name)}, {size_of_answer(answer.capture)}"
     signed = answer.capture.transformed_by(Contributions)
-    what = "contributed to the answer" if signed else "the answer attended to"
+    what = "What contributed to the answer" if signed else "What the answer attended to"
     prompt = beginning(answer.before)
     return replace(
         exhibit,
-        caption=f"what {what} ({about_heads(shares)})",
+        caption=f"{what} ({about_heads(shares)})",
         subtitle=f"{about}: “{prompt}” → “{beginning(_exact(answer.capture))}”",
         sides=SIDES if shares.lookback is None else OF_HEADS,
     )

@@ -220,19 +220,21 @@ LABELS = 24  # heads along a side that are named at most
 def _draw(circuits: Circuits, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn:
     """Draw the panes side by side: copying first, then compositions over the level of chance."""
     title = _title(circuits)
+    shown = {way: scores / circuits.expected[way] for way, scores in circuits.composed.items()}
+    high = max((float(np.nan_to_num(each).max()) for each in shown.values()), default=0.0) or 1.0
+    title += "; 1 × chance: random matrices; grey: not before the reader" if shown else ""
     with sheet([title], dpi=dpi, cmap=cmap) as (figure, fonts):
         left = 0.0
         if circuits.copying:
             values = by_head((each.head, each.eigenvalues) for each in circuits.copying)
             axes = _pane(figure, left, values, DIVERGING, -1, 1)
-            axes.set_title("copying: Σλ / Σ|λ|", fontsize=9, loc="left")
+            axes.set_title("copying: Σλ / Σ|λ|, λ: eigenvalues", fontsize=9, loc="left")
             layers, heads = map(range, values.shape)
             axes.set_xticks(heads, [f"H{i}" for i in heads], fontsize=7)
             axes.set_yticks(layers, [f"L{i}" for i in layers], fontsize=7)
             left += SIDE + GAP
-        for through, scores in circuits.composed.items():
-            values = scores / circuits.expected[through]
-            axes = _pane(figure, left, values, cmap, 0, float(np.nan_to_num(values).max()) or 1.0)
+        for through, values in shown.items():
+            axes = _pane(figure, left, values, cmap, 0, high)
             axes.set_title(f"read through the {through}, × chance", fontsize=9, loc="left")
             at = range(0, len(circuits.heads), max(1, ceil(len(circuits.heads) / LABELS)))
             names = [str(circuits.heads[i]) for i in at]

@@ -35,14 +35,15 @@ def draw_graph(report: PatchReport, figure: "Figure", fonts: Lettering, top: flo
         return top - UP / 2
     layers, heads = len(heads_per_layer), max(heads_per_layer)
     lowest = min(effect.site.layer for effect in paths)
-    height = min(TALLEST, UP * (layers - lowest + 1))
+    above = any(each.receiver is None or each.receiver.layer is None for each in paths)
+    height = min(TALLEST, UP * (layers - lowest + above))
     axes = place(figure, 0.0, top - height, min(WIDEST, ACROSS * (heads + 1)), height)
     axes.set_frame_on(False)
     axes.set_xticks([])
     axes.set_yticks(range(lowest, layers), [f"L{layer}" for layer in range(lowest, layers)])
     axes.tick_params(length=0, labelsize=7)
     axes.set_xlim(-0.5, heads + 0.5)
-    axes.set_ylim(lowest - 0.5, layers + 0.5)
+    axes.set_ylim(lowest - 0.5, layers - 0.5 + above)
     names: dict[Point, str] = {}
     for effect in reversed(paths):  # the strongest is on top
         to = effect.receiver or LOGITS

@@ -220,8 +220,8 @@ def _readers(readers: Sequence[Reader], names: Sequence[str], display: Display) 
 
 CELL, LAYER, TOKEN = 0.55, 0.75, 0.95  # inches
 LEGEND = (
-    "below the weights: the strongest parts of the contrast. Solid: what the query asks with; "
-    "dashed: what the keys answer with;\nred raises the contrast, blue lowers it"
+    "black: weights; below: the strongest parts of the contrast, red raises it, blue lowers it.\n"
+    "Wider: larger; solid: what the query asks with; dashed: what the keys answer with"
 )
 
 
@@ -288,23 +288,24 @@ def _circuit(figure: "Figure", why: Why, names: Sequence[str]) -> "Axes":
     for token in range(len(names)):
         axes.axvline(token, color="0.9", linewidth=0.8, zorder=0)
     for edge in edges:
-        color = "#b2182b" if edge.value > 0 else "#2166ac"
+        color = "0.2" if edge.weight else "#b2182b" if edge.value > 0 else "#2166ac"
         width = 0.6 + 3.4 * abs(edge.value) / most
         across, up = zip(edge.start, edge.end, strict=True)
         style = "-" if edge.side == "query" else (0, (4, 1.5))
         axes.plot(across, up, color=color, linewidth=width, linestyle=style, zorder=1)
         x, y = (start + edge.at * (end - start) for start, end in (across, up))
         box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 0.6}
-        axes.text(
-            x, y, edge.text, fontsize=6.5, ha="center", va="center", bbox=box, parse_math=False
-        )
+        off, ha = (0.04, "left") if edge.side == "query" else (-0.04, "right")
+        off, ha = (off, ha) if across[0] == across[1] else (0.0, "center")  # beside upright lines
+        text = axes.text(x + off, y, edge.text, fontsize=6.5, va="center", parse_math=False)
+        text.set(ha=ha, bbox=box)
     axes.plot([why.query], [top], marker="o", color="black", markersize=7, zorder=2)
     axes.text(why.query, top + 0.18, str(why.head), fontsize=8, ha="center", va="bottom")
     axes.set_xticks(range(len(names)), names, fontsize=8, rotation=40, ha="right", parse_math=False)
     axes.set_yticks(range(top), [f"L{layer}" for layer in range(top)], fontsize=8)
-    axes.set_xlabel(LEGEND, fontsize=7.5, color="0.35")
+    axes.set_xlabel(LEGEND, fontsize=7.5, color="0.35", loc="left")
     axes.set_ylim(-0.75, top + 0.5)
-    axes.set_xlim(-0.6, len(names) - 0.4)
+    axes.set_xlim(-0.85, len(names) - 0.15)
     for token, label in enumerate(axes.get_xticklabels()):
         label.set_color("black" if token in used else "0.6")
     return axes
@@ -342,7 +343,8 @@ def _lines_to(nodes: Sequence[Node], to: tuple[int, float], side: Side) -> Itera
             assert part.layer is not None
             row = to[0] if node.query is None else node.query
             start, end = (part.source, part.layer - 0.35), (row, part.layer + 0.35)
-            yield Edge(start, end, f"L{part.layer}H{part.head}", side, node.value)
+            at = 0.7 if side == "query" else 0.3  # so that lines that cross are told apart
+            yield Edge(start, end, f"L{part.layer}H{part.head}", side, node.value, at)
             yield from _lines_to(node.children, start, side)
         elif part.kind == "mlp":
             assert part.layer is not None

@@ -46,8 +46,8 @@ More: TypeAlias = Callable[["Figure", Lettering, float], float]
 
 
 def axis_label(score: Score) -> str:
-    """The score's name and unit; a share of weight has none."""
-    return score.label + (f" ({score.unit})" if score.unit else "")
+    """The score's name and unit."""
+    return f"{score.label} ({score.unit or 'share'})"
 
 
 def score_pane(score: Score, values: FloatArray, boxed: Collection[Head] = ()) -> Pane | None:
@@ -185,13 +185,13 @@ def _write_numbers(axes: "Axes", pane: Pane, image: "AxesImage", *, with_errors:
             ink = "black" if is_light(color, 127.5) else "white"
             number = f"{value:z.{pane.digits}f}"  # a number that rounds to 0 has no sign
             if with_errors and pane.errors is not None and not isnan(pane.errors[layer, head]):
-                number += f"\n±{pane.errors[layer, head]:.{pane.digits}f}"
+                number += f"\n±{pane.errors[layer, head]:.1g}"
             axes.text(head, layer, number, ha="center", va="center", fontsize=7, color=ink)
 
 
 # Layers as colours: one for each, in order, and a bar that names them.
 
-DARKEST, LIGHTEST = 0.0, 0.92  # of the map; lighter colours vanish on white
+DARKEST, LIGHTEST = 0.0, 0.78  # of the map; lighter colours vanish on white
 ALONE = 0.3  # the shade of a single layer
 NAMED = 16  # layers that the bar names at most
 
@@ -231,7 +231,7 @@ def draw_layers(axes: "Axes", scale: "ScalarMappable", layers: Iterable[int]) ->
 # Names beside points: places in which none covers another or leaves the picture.
 
 
-AWAY = (0.06, 0.12, 0.2, 0.32, 0.48, 0.7)  # inches from the point
+AWAY = (0.1, 0.14, 0.2, 0.32, 0.48, 0.7)  # inches from the point
 FAR_AWAY = 0.14  # inches; from there on a line joins a name to its point
 TURNS = 16
 GAP = 0.025  # inches between two names
@@ -283,7 +283,7 @@ def write_names(
     dpi, renderer = axes.figure.dpi, renderer_of(cast("Figure", axes.figure))
     room = np.array(axes.get_window_extent().size) / dpi
     to_axes = axes.transData + axes.transAxes.inverted()
-    inches, covered = (to_axes.transform(np.asarray(at)) * room for at in (marked, points))
+    inches, covered = (to_axes.transform(np.reshape(at, (-1, 2))) * room for at in (marked, points))
     texts = [axes.text(0, 0, name, fontsize=size, parse_math=False, zorder=5) for name in names]
     sizes = np.array([text.get_window_extent(renderer).size for text in texts]) / dpi
     boxes = place_names(inches.tolist(), sizes.tolist(), covered, (room[0], room[1]))

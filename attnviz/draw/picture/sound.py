@@ -112,7 +112,7 @@ def _draw_rows(
         write_rows(axes, Ticks(tuple(n + 0.5 for n in range(len(labels))), labels, ROW_SIZE))
     else:
         axes.tick_params(axis="y", length=3, labelsize=8)
-        axes.set_ylabel("seconds of the query", fontsize=9, color=GREY)
+    axes.set_ylabel("query" if labels else "seconds of the query", fontsize=9, color=GREY)
 
 
 def _strongest(weights: FloatArray, by_row: bool) -> FloatArray:

@@ -56,7 +56,7 @@ def test_a_check_says_that_its_shares_are_contributions(run: Run, tmp_path: Path
     assert "attention" not in said.replace("it takes the attention that no other key is given", "")
     picture = tmp_path / "a.svg"
     run(*asked, "-o", str(picture))
-    assert "what contributed to the answer" in picture.read_text("utf-8")
+    assert "What contributed to the answer" in picture.read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ function additionsOf(query, end) {
   const parts = run.embedding && run.position ? [{ name: "embedding", vector: at(run.embedding) }, { name: "position", vector: at(run.position) }] : [{ name: "embedding", vector: x(0) }];
   for (let layer = 0; layer < end; layer++) {
     const heads = Array.from({ length: headsOf(layer) }, (_, head) => ({ name: nameOf([layer, head]), head: true, vector: engine.added(run, layer, head, query) }));
-    parts.push(...heads, { name: `MLP ${layer}`, vector: heads.reduce((rest, { vector }) => minus(rest, vector), minus(x(layer + 1), x(layer))) });
+    parts.push(...heads, { name: `L${layer} MLP`, vector: heads.reduce((rest, { vector }) => minus(rest, vector), minus(x(layer + 1), x(layer))) });
   }
   return parts;
 }
