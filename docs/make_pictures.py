@@ -66,7 +66,7 @@ KINDS = {
         Kind("heads", "several heads, in one scale", f"show {CREATURE} --layer 3-4"),
         Kind(
             "links",
-            "lines between tokens: the weight is the opacity",
+            "lines between tokens: the stronger, the more opaque",
             f"show {CREATURE} --view links --head L3H1,L3H2",
         ),
         Kind(

@@ -53,11 +53,15 @@ def reading(
     for moment, weight in zip(MOMENTS, maps[readout.name, head], strict=True):
         accuracy = float(getattr(around, moment))
         logits = vectors[moment].astype(np.float64) @ weight[:-1] + weight[-1]
-        odds = np.exp(logits - logits.max())
-        best = int(odds.argmax())
-        found = readout.classes[best], float(odds[best] / odds.sum())
+        found = likeliest(readout.classes, logits)
         reads.append(Read(moment, accuracy, None if readout.nothing(accuracy) else found))
     return Reading(readout, head, tuple(reads))
+
+
+def likeliest(classes: Sequence[str], logits: NDArray[Any]) -> tuple[str, float]:
+    """The class with the highest logit, and its probability."""
+    odds = np.exp(logits - logits.max())
+    return classes[int(odds.argmax())], float(odds.max() / odds.sum())
 
 
 MOST_NEAREST = 3
@@ -124,9 +128,6 @@ def _units(vectors: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(vectors / np.where(lengths > 0, lengths, 1))
 
 
-# The way of a token's vector through the layers, in the plane of two read-outs.
-
-
 @dataclass(frozen=True)
 class Axis:
     """A direction of the stream: the logit of a read-out's class `label` less that of no class, or
@@ -144,9 +145,8 @@ class Axis:
     @property
     def name(self) -> str:
         """`blue rather than no colour (log-odds)`."""
-        none = NONE in self.readout.classes
-        other = f"no {self.readout.name}" if none else "the mean of all classes"
-        return f"{self.label} rather than {other} (log-odds)"
+        none, other = NONE in self.readout.classes, f"no {self.readout.name} (log-odds)"
+        return f"{self.label} rather than {other if none else 'the mean of all classes (logit)'}"
 
     @property
     def said(self) -> str:

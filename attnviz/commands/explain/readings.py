@@ -15,6 +15,7 @@ from attnviz.builtin.evidence import (
     CULPRITS,
     DETERMINERS,
     FINDERS,
+    OBJECTS,
     is_content,
     is_female,
     is_male,
@@ -106,13 +107,13 @@ def _kinds(text: str) -> Mapping[str, int]:
     """By behaviour or pronoun, the bits of a word: 1 as the query, 2 as a key, and others for what
     `page/fits.js` asks besides."""
     word = Word(text, (), begins=True)
-    lower, noun, name = word.lower, _noun(word.lower), is_name(word)
+    lower, noun, name = word.lower, word.is_word and _noun(word.lower), is_name(word)
     person = (noun or name) and is_person(word)
     sexed = {"he": person and is_male(word), "she": person and is_female(word)}
     adjective = may_be_adjective(lower), lower in BETWEEN or is_adverb(lower), is_adjective(lower)
     return {
         "adjectives": _bits(noun, *adjective, noun and is_plural(lower)),
-        "determiners": _bits(lower in DETERMINERS),
+        "determiners": _bits(lower in DETERMINERS, lower in OBJECTS),
         "mystery": _bits(
             lower in ("was", "is", "be"), name or is_among(lower, "people"), lower in CULPRITS
         ),

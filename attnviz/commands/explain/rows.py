@@ -276,9 +276,9 @@ def _draw(traced: Traced, **look: Any) -> "Drawn":
     """The picture of what the query's vector comes to mean."""
     trace, trajectory = traced.trace, traced.meaning.trajectory
     if trajectory is None:
-        model, query = trace.model, trace.capture.query_tokens[trace.query].label
+        model, query = trace.model.name, trace.capture.query_tokens[trace.query].label
         raise UsageError(
-            f"a picture shows how a vector gets its meaning, and {model.name} has no read-out for "
+            f"a picture shows how a vector gets its meaning, and no read-out of {model} applies to "
             f"“{query}” on this text",
             "write html or txt, or choose a query such as the noun of “a soft green table”",
         )

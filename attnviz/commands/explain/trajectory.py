@@ -9,7 +9,7 @@ from attnviz.kit.prepare import Prepared
 from attnviz.models.folder.readouts import read_maps
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import NONE, Head, ReadHead, ReadOut
-from attnviz.records.meaning import MOMENTS, Axis, Stop, Trajectory
+from attnviz.records.meaning import MOMENTS, Axis, Stop, Trajectory, likeliest
 from attnviz.records.trace import HeadTrace
 
 
@@ -41,7 +41,7 @@ def trajectory_of(prepared: Prepared, query: int, readouts: Sequence[ReadOut]) -
     parts = [*_additions(traces, query)]
     moves = np.stack([added for _, added in parts]) @ directions[:, :-1].T  # (stops, 2)
     places = (directions[:, -1] + moves.cumsum(axis=0)).tolist()
-    stops = (Stop(part, (x, y)) for (part, _), (x, y) in zip(parts, places, strict=True))
+    stops = (Stop(part, (a, b)) for (part, _), (a, b) in zip(parts, places, strict=True))
     label = prepared.empty.query_tokens[query].label
     return Trajectory(label, layer, (first, second), tuple(stops))
 
@@ -63,11 +63,8 @@ def _axes(
     each against the class of nothing, or else the mean."""
     weight, classes = weight.astype(np.float64), readout.classes
     logits = x @ weight[:-1] + weight[-1]
-    odds = np.exp(logits - logits.max())
-    best = int(odds.argmax())
-    read = classes[best], float(odds[best] / odds.sum())
-    none = NONE in classes
-    against = weight[:, classes.index(NONE)] if none else weight.mean(axis=1)
+    read = likeliest(classes, logits)
+    against = weight[:, classes.index(NONE)] if NONE in classes else weight.mean(axis=1)
     order = (i for i in np.argsort(-logits, kind="stable").tolist() if classes[i] != NONE)
     for i in islice(order, count):
         yield Axis(readout, classes[i], at.before, read), weight[:, i] - against

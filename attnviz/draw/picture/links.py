@@ -1,4 +1,4 @@
-"""Two columns of tokens, queries and keys, with a line for each link: its weight is its opacity.
+"""Two columns of tokens with a line for each link: the stronger, the more opaque.
 
 The drawing of BertViz's head view (Vig 2019, "A multiscale visualization of attention in the
 Transformer model", arXiv 1906.05714). Each head has a colour; keys on which it rests are left out.
@@ -78,8 +78,8 @@ def drawn_as(exhibit: Exhibit, look: Look) -> Drawn:
     names = [*words.all, *(each.label for each in maps)]
     with sheet(names, dpi=options.dpi, cmap=options.cmap) as (figure, fonts):
         _draw(figure, exhibit, shown, sides, words.spelled(fonts))
-        resting = [share for _, share in found]
-        if notes := [*_notes(exhibit, resting, len(every) - len(shown), sides)]:
+        left = {*every} - {*shown}
+        if notes := [*_notes(exhibit, [share for _, share in found], left, sides)]:
             write_below(figure, -0.4, BETWEEN, notes, fonts)
     return Drawn(figure, fonts.notes)
 
@@ -203,7 +203,7 @@ def _sample(axes: "Axes", at: tuple[float, float], color: str, opacity: float, s
 
 
 def _notes(
-    exhibit: Exhibit, resting: Sequence[float], others: int, sides: Sequence[Sequence[int]]
+    exhibit: Exhibit, resting: Sequence[float], left: set[DrawnLink], sides: Sequence[Sequence[int]]
 ) -> Iterator[str]:
     """What is left out: rests, and links between more tokens than there are rows for."""
     low, high = min(resting), max(resting)
@@ -211,10 +211,10 @@ def _notes(
         share = f"{high:.0%}" if len(resting) == 1 else f"{low:.0%} to {high:.0%}"
         first = "the first token" if exhibit.capture.causal else "special tokens"
         yield f"left out: {first}, and keys on which a head rests: {share} of the weight"
-    if others:
+    if left:
         queries, keys = len(exhibit.queries), len(exhibit.keys)
         yield (
-            f"the strongest links, between {len(sides[0])} of {queries:,} queries and "
-            f"{len(sides[1])} of {keys:,} keys; {others:,} of {exhibit.least or LEAST_DRAWN:g} and "
-            "more are left out"
+            f"shown are {len(sides[0])} of {queries:,} queries and {len(sides[1])} of {keys:,} "
+            f"keys; {len(left):,} links of {exhibit.least or LEAST_DRAWN:g} and more, up to "
+            f"{max(each.weight for each in left):.2f}, are left out"
         )

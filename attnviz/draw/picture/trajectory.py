@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.draw.labels import LAYERS
-from attnviz.draw.picture.canvas import Drawn, place
+from attnviz.draw.picture.canvas import Drawn, Lettering, place
 from attnviz.draw.picture.frame import sheet, write_below, write_titles
 from attnviz.draw.picture.paint import PictureWords
 from attnviz.draw.picture.panes import draw_layers, layer_scale, write_names
@@ -33,17 +33,18 @@ def draw(
 ) -> Drawn:
     """Draw a trajectory; `head`, which is explained, is thicker; `cmap`: the layers' colours."""
     title, subtitle = titles(trajectory, head)
-    words = PictureWords(title, f"{subtitle} · {facts}", (), (), ())
+    names = [axis.name for axis in trajectory.axes]
+    words = PictureWords(title, f"{subtitle} · {facts}", names, (), ())
     with sheet(words.all, dpi=dpi, cmap=cmap) as (figure, fonts):
         axes = place(figure, 0, 0, WIDTH, HEIGHT)
         layers = range(trajectory.layer)
         scale = layer_scale(layers, cmap)
-        _prepare(axes, trajectory)
+        _prepare(axes, trajectory, fonts)
         _draw_moves(axes, trajectory, head, scale.to_rgba(np.array(layers, float)))
         _write_names(axes, trajectory)
         draw_layers(place(figure, WIDTH + 0.15, 0, 0.13, HEIGHT), scale, layers)
         write_titles(axes, words.spelled(fonts), WIDTH, above=4)
-        write_below(figure, -0.55, WIDTH, notes(trajectory), fonts)
+        write_below(figure, -0.55, WIDTH, notes(trajectory, head), fonts)
     return Drawn(figure, fonts.notes)
 
 
@@ -59,7 +60,7 @@ def titles(trajectory: Trajectory, head: Head) -> tuple[str, str]:
     return title, f"{head} moves it by {across:+.2f} ({first}) and {up:+.2f} ({second})"
 
 
-def notes(trajectory: Trajectory) -> Iterator[str]:
+def notes(trajectory: Trajectory, head: Head) -> Iterator[str]:
     """What the axes are, how often they are right, and where that was measured."""
     readouts = {axis.readout.name: axis for axis in trajectory.axes}.values()
     for axis in readouts:
@@ -71,13 +72,13 @@ def notes(trajectory: Trajectory) -> Iterator[str]:
         )
     yield (
         "only the last point is where these were measured; those before it are projections. "
-        "Solid: heads; dotted: position and MLPs (with b_O)"
+        f"Solid: heads; thick: {head}; dotted: position and MLPs (with b_O)"
     )
 
 
-def _prepare(axes: "Axes", trajectory: Trajectory) -> None:
+def _prepare(axes: "Axes", trajectory: Trajectory, fonts: Lettering) -> None:
     """Equal units on both axes, around every stop and 0."""
-    places = trajectory.places
+    places, names = trajectory.places, [fonts.spell(axis.name) for axis in trajectory.axes]
     low, high = np.minimum(places.min(axis=0), 0), np.maximum(places.max(axis=0), 0)
     half = max((high - low) / (WIDTH, HEIGHT)) * (0.5 + MARGIN)
     middle = (low + high) / 2
@@ -87,8 +88,8 @@ def _prepare(axes: "Axes", trajectory: Trajectory) -> None:
     axes.axvline(0, color="#bbbbbb", linewidth=0.8, zorder=0)
     axes.tick_params(labelsize=7.5, width=0.6, length=3)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_xlabel(trajectory.axes[0].name, fontsize=9, parse_math=False)
-    axes.set_ylabel(trajectory.axes[1].name, fontsize=9, parse_math=False)
+    axes.set_xlabel(names[0], fontsize=9, parse_math=False)
+    axes.set_ylabel(names[1], fontsize=9, parse_math=False)
 
 
 def _draw_moves(

@@ -1,18 +1,25 @@
 """The way of a token to its meaning: sums of projections, told with how often they are right."""
 
 import json
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from matplotlib.figure import Figure
-from matplotlib.text import Text
+from matplotlib.text import Annotation, Text
 from numpy.typing import NDArray
 from safetensors.numpy import load_file
 
 import attnviz
+from attnviz.commands.explain.trajectory import trajectory_of as trajectory_of_readouts
+from attnviz.draw.picture.trajectory import draw
 from attnviz.errors import ExitStatus, UsageError
+from attnviz.kit.prepare import TextOptions, prepare
+from attnviz.models.catalog import Source, load
+from attnviz.records.heads import Head
 from attnviz.records.meaning import Trajectory
 from tests.browsing import Open, until
 from tests.builtin import FOLDER
@@ -88,9 +95,7 @@ def test_a_read_out_without_a_class_of_nothing_has_two_axes_against_the_mean() -
     mean = float(np.mean([*logits.values()]))
     expected = [logits[label] - mean for label in order[:2]]
     assert found.stops[-1].place == pytest.approx(expected, abs=PLACES)
-    assert (
-        found.labels["columns"][0] == f"{order[0]} rather than the mean of all classes (log-odds)"
-    )
+    assert found.labels["columns"][0] == f"{order[0]} rather than the mean of all classes (logit)"
 
 
 def said(figure: Figure) -> str:
@@ -106,6 +111,50 @@ def test_the_picture_tells_accuracy_and_chance_beside_what_it_claims() -> None:
     for axis in found.axes:
         assert axis.name in told
         assert f"right for {axis.accuracy:.2f} of 600 held-out words; chance 0.09" in told
+
+
+def test_each_arrow_leads_from_one_place_to_the_next_and_the_longest_have_their_names() -> None:
+    found, figure = trajectory_of(TEXT, "table"), attnviz.explain(TEXT, head="L3H2").figure()
+    axes = figure.axes[0]
+    arrows = [each for each in axes.findobj(Annotation) if each.arrow_patch]
+    drawn = [(each.xyann, each.xy) for each in arrows]
+    places = [tuple(place) for place in found.places.tolist()]
+    assert drawn == [(pytest.approx(start), pytest.approx(end)) for start, end in pairwise(places)]
+    for name, each in zip(found.labels["rows"][1:], arrows, strict=True):
+        solid, thick = each.arrow_patch.get_linestyle() == "-", each.arrow_patch.get_linewidth() > 2
+        assert solid == ("H" in name)
+        assert thick == (name == "L3H2")
+    moves = np.linalg.norm(np.diff(found.places, axis=0), axis=1)
+    longest = [found.labels["rows"][1:][i] for i in np.argsort(-moves)[:3]]
+    to_places = {each.get_text(): each for each in axes.texts if each.get_text()}
+    for name in longest:
+        at = found.labels["rows"].index(name)
+        middle = (found.places[at] + found.places[at - 1]) / 2
+        shown = axes.transAxes.transform(to_places[name].get_position())
+        away = np.linalg.norm(shown - axes.transData.transform(middle)) / figure.dpi
+        assert away < 0.8, name  # inches
+
+
+def test_letters_of_a_class_that_have_a_meaning_in_a_picture_are_written_as_they_are() -> None:
+    found = trajectory_of(TEXT, "table")
+    first = replace(found.axes[0], label="$x_1$ %d")
+    told = said(draw(replace(found, axes=(first, found.axes[1])), Head(3, 2), "a model").figure)
+    assert "$x_1$ %d rather than no colour (log-odds)" in told
+    assert "$x_1$ %d)" in told
+
+
+def test_a_read_out_of_one_class_or_of_nothing_above_chance_draws_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    prepared = prepare(load(Source()), TEXT, TextOptions())
+    colour = next(each for each in prepared.model.card.readouts if each.name == "colour")
+    deaf = replace(colour, heads=tuple(replace(each, before=0.1) for each in colour.heads))
+    assert trajectory_of_readouts(prepared, 4, [deaf]) is None
+    assert trajectory_of_readouts(prepared, 4, []) is None
+    assert trajectory_of_readouts(prepared, 4, [colour]) is not None
+    maps = {("colour", each.head): np.ones((3, 129, 2), np.float32) for each in colour.heads}
+    monkeypatch.setattr("attnviz.commands.explain.trajectory.read_maps", lambda *_: maps)
+    assert trajectory_of_readouts(prepared, 4, [replace(colour, classes=("green", "none"))]) is None
 
 
 def test_what_no_class_has_half_of_is_unsure_and_no_class_is_told_as_such() -> None:
@@ -140,7 +189,10 @@ def test_without_a_meaning_to_read_no_picture_is_written(
     assert "write " in result.err
     assert not file.exists()
     if more[0] == TEXT:
-        assert "has no read-out for" in result.err
+        assert (
+            "no read-out of builtin applies to" in result.err
+            or "no read-out of translator" in result.err
+        )
 
 
 def test_maps_that_a_folder_lacks_leave_the_rest_of_the_calculation(tmp_path: Path) -> None:
@@ -149,7 +201,7 @@ def test_maps_that_a_folder_lacks_leave_the_rest_of_the_calculation(tmp_path: Pa
             (tmp_path / file.name).write_bytes(file.read_bytes())
     found = attnviz.explain(TEXT, attnviz.load_model(tmp_path))
     assert found.record.meaning.trajectory is None
-    with pytest.raises(UsageError, match="has no read-out for"):
+    with pytest.raises(UsageError, match="no read-out"):
         found.figure()
 
 

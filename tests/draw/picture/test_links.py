@@ -59,7 +59,16 @@ def test_each_head_has_a_colour_that_is_named() -> None:
     figure = drawn_as(exhibit_of(heads="L3H0,L3H2"), Look()).figure
     colors = {tuple(color[:3]) for color in lines_of(figure).get_colors()}
     assert colors == {to_rgb(each) for each in COLORS[:2]}
-    assert re.search(r"L3H0.*L3H2", said(figure))
+    for name, color in zip(("L3H0", "L3H2"), COLORS, strict=False):
+        beside = next(axes for axes in figure.axes if name in {t.get_text() for t in axes.texts})
+        row = [text.get_text() for text in beside.texts].index(name)
+        assert beside.lines[row].get_color() == color
+    patterns = {each.label: each.weights for each in exhibit_of(heads="L3H0,L3H2").maps}
+    most = max(float(np.max(pattern[1:, 1:])) for pattern in patterns.values())
+    for head, color in zip(("L3H0", "L3H2"), COLORS, strict=False):
+        own = [each for each in lines_of(figure).get_colors() if tuple(each[:3]) == to_rgb(color)]
+        own_most = float(np.max(patterns[head][1:, 1:])) / most
+        assert max(float(each[3]) for each in own) == pytest.approx(own_most, abs=1e-5)
 
 
 def test_what_rests_take_is_left_out_and_said() -> None:
@@ -83,15 +92,15 @@ def test_of_a_long_text_the_strongest_links_are_drawn_and_the_others_counted() -
     rows = {int(y) for segment in lines_of(figure).get_segments() for _, y in segment}
     assert max(rows) < MOST_TOKENS
     assert re.search(
-        r"the strongest links, between \d+ of 161 queries and \d+ of 161 keys; [\d,]+ of 0.02 and "
-        "more are left out",
+        r"shown are \d+ of 161 queries and \d+ of 161 keys; [\d,]+ links of 0.02 and more, up to "
+        r"0.\d\d, are left out",
         said(figure),
     )
 
 
 def test_the_least_weight_is_that_of_the_links_that_are_counted() -> None:
     exhibit = replace(exhibit_of(" ".join([TEXT] * 20), heads="L3H2"), least=0.05)
-    assert "of 0.05 and more are left out" in said(drawn_as(exhibit, Look()).figure)
+    assert "links of 0.05 and more, up to 0." in said(drawn_as(exhibit, Look()).figure)
 
 
 def test_more_heads_than_colours_are_refused() -> None:

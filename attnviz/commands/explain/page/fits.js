@@ -27,7 +27,8 @@ function joined(query) {
 // the keys that a query asks for, and how many of them are meant; null: it asks for none
 const OCCASIONS = {
   adjectives(query) {
-    const noun = (at) => is("adjectives", at, QUERY), keys = [];
+    const verb = (at) => /[^s]s$/.test(wordAt(at)) && is("determiners", at + 1, KEY); // “needs a disk”
+    const noun = (at) => is("adjectives", at, QUERY) && !verb(at), keys = [];
     let at = query - 1;
     if (!noun(query) || (noun(query + 1) && !is("adjectives", query, PLURAL) && !is("adjectives", query + 1, CERTAIN))) return null; // a later noun is the head
     while (at > 0 && noun(at) && !is("adjectives", at, KEY)) at--;
@@ -91,7 +92,7 @@ function fitting() {
 }
 
 let fits = null; // the head that fits the text, with its query and its first line
-let shownFor = null; // the text for which the page picked the head; no switch of a head changes it
+let shownFor = location.hash.includes("h=L") ? state.text : null; // the text for which the page picked the head; no switch of a head changes it
 
 const isChosen = ({ layer, head }) => layer === state.layer && head === state.head;
 
@@ -111,6 +112,6 @@ function drawFits() {
     offer(fits);
     drawHead();
   });
-  byId("fits").hidden = state.auto && !fits;
+  byId("fits").hidden = state.auto && (!fits || better);
   byId("fits").replaceChildren(...(state.auto ? ["Chosen by the page: it fits this text."] : better ? ["You chose this head. This one fits the text: ", go] : ["You chose this head."]));
 }

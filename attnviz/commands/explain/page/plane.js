@@ -1,4 +1,4 @@
-// How a token's vector gets its meaning: its way from the embedding, addition by addition, in the plane of two read-outs.
+// How a token's vector gets its meaning: its trajectory from the embedding, addition by addition, in the plane of two read-outs.
 
 const PLANE = { width: 560, height: 430, edge: 46 }, MOST_NAMED = 7, FAR_MOVE = 0.06; // the least share of the plane that a named addition moves
 
@@ -21,7 +21,7 @@ function axesOf({ readout: { name, classes }, at: { maps, right } }, x, many) {
   const read = readOut(maps, 0, x, classes), said = read.probability < SURE ? `${name} unsure` : read.said === "none" ? `no ${name}` : `${name} ${read.said}`;
   return order.filter((j) => j !== none).slice(0, many).map((j) => ({
     label: classes[j], said, right: right[0],
-    name: `${classes[j]} rather than ${none < 0 ? "the mean of all classes" : `no ${name}`} (log-odds)`,
+    name: `${classes[j]} rather than ${none < 0 ? "the mean of all classes (logit)" : `no ${name} (log-odds)`}`,
     direction: columns[j].map((value, i) => value - (none < 0 ? mean : columns[none])[i]),
   }));
 }
@@ -42,8 +42,8 @@ function additionsOf(query, end) {
 function trajectory() {
   const plane = planeOf(spot.query);
   if (!plane) return [];
-  const end = vectorOf(run.layers[plane.layer].x, spot.query, run.queries.length), axes = plane.kin.flatMap((each) => axesOf(each, end, 3 - plane.kin.length));
-  const stops = [];
+  const end = vectorOf(run.layers[plane.layer].x, spot.query, run.queries.length), axes = plane.kin.flatMap((each) => axesOf(each, end, 3 - plane.kin.length)), stops = [];
+  if (axes.length < 2) return []; // a read-out of one class
   for (const part of additionsOf(spot.query, plane.layer)) {
     const moved = axes.map(({ direction }) => along(direction, part.vector)), from = stops.at(-1)?.place ?? axes.map(({ direction }) => direction.at(-1));
     stops.push({ ...part, moved, from, place: from.map((value, i) => value + moved[i]) });
@@ -51,7 +51,7 @@ function trajectory() {
   const own = stops.find(({ name }) => name === headName()), of = [...new Set(axes.map(({ said }) => said))];
   const told = own ? [`${headName()} moves it by ${own.moved.map((value, i) => `${value < 0 ? "−" : "+"}${number(Math.abs(value), 2)} (${axes[i].label})`).join(" and ")}.`] : [`${headName()} adds to it only later.`];
   return [
-    made("h4", {}, "The way of ", word(queryLabel()), " to its meaning"),
+    made("h4", {}, "How ", word(queryLabel()), " gets its meaning"),
     sentence`Each line is what one part adds to its vector. Before layer ${plane.layer} it reads as: ${of.join(", ")}. ${told}`,
     drawPlane(stops, axes, plane.layer),
     aside(...plane.kin.map(({ readout, at }) => [`${readout.name}: right for ${share(at.right[0])} of ${readout.n} held-out words before layer ${plane.layer} (`, term("chance"), ` ${share(readout.chance)}, from the token alone ${share(readout.token)}). `]).flat(), "This was measured at the last point alone; those before it are projections. Dotted: position and MLPs, with b_O."),

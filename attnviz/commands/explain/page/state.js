@@ -95,7 +95,7 @@ function readFragment() {
   const found = {}, given = new URLSearchParams(location.hash.slice(1));
   if (given.has("text")) found.text = given.get("text");
   const head = /^L(\d+)H(\d+)$/.exec(given.get("h") || "");
-  if (head) Object.assign(found, { layer: Number(head[1]), head: Number(head[2]), auto: false });
+  if (head) Object.assign(found, { layer: Number(head[1]), head: Number(head[2]), auto: given.get("by") === "page" });
   for (const [name, short] of [["query", "q"], ["key", "k"]]) if (/^\d+$/.test(given.get(short) || "")) found[name] = Number(given.get(short));
   found.removed = [...(given.get("without") || "").matchAll(/L(\d+)H(\d+)/g)].map(([, layer, number]) => [Number(layer), Number(number)]);
   if (["light", "dark"].includes(given.get("theme"))) found.theme = given.get("theme");
@@ -106,6 +106,7 @@ function writeFragment() {
   const kept = new URLSearchParams();
   if (state.text !== opening.text) kept.set("text", state.text);
   kept.set("h", headName());
+  if (state.auto) kept.set("by", "page");
   kept.set("q", String(state.query));
   if (state.key !== null) kept.set("k", String(state.key));
   if (state.removed.length) kept.set("without", state.removed.map(nameOf).join());
