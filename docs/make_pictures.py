@@ -32,7 +32,8 @@ HEADING = """# Pictures
 One picture of each kind, with the command that draws it. Each is written as PNG, SVG or PDF by its
 suffix; `--paper 8.5` draws it for a column of a paper, wide ones want `--paper 17.8`
 ([views.md](views.md#pictures)).
-`python docs/make_pictures.py` makes this page.
+`python docs/make_pictures.py` makes this page, and before it the scans, the small training and the
+files that some of the commands read.
 """
 FIRST = (
     "attnviz scan sample:colors -o scanned",

@@ -163,6 +163,7 @@ def test_the_claim_says_which_heads_are_off(opened: Open, lesson: Path) -> None:
     until(page, "state.removed.length === 1 && before !== null")
     assert page.inner_text("#claim").endswith(" · without L3H2")
     assert page.inner_text("#claim").startswith("L3H2: ")  # what is looked at stays
+    assert "it fits this text" not in page.inner_text("#fits")
     page.click('#grid button[data-layer="4"][data-head="1"]')
     assert "the text: L3H2" not in page.inner_text("#fits")  # one that is off is not offered
     page.click("#all-on")

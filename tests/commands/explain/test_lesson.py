@@ -137,7 +137,7 @@ def test_the_heatmap_is_in_step_with_rows_and_columns(opened: Open, lesson: Path
     page.click("#map", position={"x": left + 7.5 * cell, "y": 8.5 * cell})
     page.hover("h1")
     assert page.inner_text("#steps-title").endswith("what “forest” takes from the tokens")
-    assert page.evaluate("location.hash") == "#h=L3H2&q=8&k=7"
+    assert page.evaluate("location.hash") == "#h=L3H2&by=page&q=8&k=7"
 
 
 def test_keys_alone_reach_and_work_every_part(opened: Open, lesson: Path) -> None:
@@ -302,13 +302,17 @@ def test_the_address_keeps_the_text_the_place_and_what_is_removed(
     assert again.input_value("#text") == TYPED
     assert again.inner_text("#written .on") == "he"
     assert "L0H3" in again.inner_text("#off")
+    assert again.inner_text("#fits") == "Chosen by the page: it fits this text."
+    again.click('#grid button[data-layer="4"][data-head="1"]')
+    again = opened(lesson, again.evaluate("location.hash"))
+    assert again.inner_text("#fits").startswith("You chose this head.")
 
 
 @pytest.mark.slow
 def test_another_text_asks_with_the_word_that_attends_most_to_another(
     opened: Open, lesson: Path
 ) -> None:
-    page, text = opened(lesson), "the sister of the old man fed her cat"
+    page, text = opened(lesson, "#h=L3H2"), "the sister of the old man fed her cat"
     weights = attnviz.capture(text, heads="L3H2").pattern(3, 2)[1:, 1:]  # all but BOS are words
     query, _ = np.unravel_index(np.argmax(weights - 2 * np.eye(len(weights))), weights.shape)
     write(page, text)

@@ -112,6 +112,6 @@ function drawFits() {
     offer(fits);
     drawHead();
   });
-  byId("fits").hidden = state.auto && (!fits || better);
-  byId("fits").replaceChildren(...(state.auto ? ["Chosen by the page: it fits this text."] : better ? ["You chose this head. This one fits the text: ", go] : ["You chose this head."]));
+  byId("fits").hidden = state.auto && !fits;
+  byId("fits").replaceChildren(...(state.auto ? [`Chosen by the page${better ? " with every head" : ": it fits this text"}.`] : better ? ["You chose this head. This one fits the text: ", go] : ["You chose this head."]));
 }

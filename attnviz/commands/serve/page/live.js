@@ -8,7 +8,7 @@ function makeLive(engine) {
   byId("loading").textContent = "The first text is being run …";
   document.querySelector("h1").textContent = about.models[0];
   document.body.style.setProperty("--most-heads", engine.about.heads);
-  state.auto = !location.hash.includes("h=L");
+  state.auto = !location.hash.includes("h=L") || location.hash.includes("by=page");
   byId("theme").before(...modelTools());
   byId("examples").after(otherInputs(engine), made("p", { id: "progress", class: "hint", role: "status" }), made("p", { id: "notes", class: "hint" }));
   byId("fits").after(tools());
