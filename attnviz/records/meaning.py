@@ -150,10 +150,10 @@ class Axis:
 
     @property
     def said(self) -> str:
-        """`colour blue 0.97`; `colour unsure` without a class of half the probability."""
+        """`colour blue (right 0.85)`; `colour unsure` without a class of half the probability."""
         (label, probability), name = self.read, self.readout.name
         said = f"no {name}" if label == NONE else f"{name} {label}"
-        return f"{said} {probability:.2f}" if probability >= SURE else f"{name} unsure"
+        return f"{said} (right {self.accuracy:.2f})" if probability >= SURE else f"{name} unsure"
 
 
 @dataclass(frozen=True)

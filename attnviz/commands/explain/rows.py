@@ -20,6 +20,7 @@ from attnviz.commands.explain.sheet import Sheet
 from attnviz.commands.explain.steps import STEPS, render, render_lookup
 from attnviz.console import Display
 from attnviz.draw.headlines import headline
+from attnviz.draw.titles import caption
 from attnviz.draw.titles import facts as run_facts
 from attnviz.errors import UsageError, option
 from attnviz.kit.choose import position_of
@@ -280,11 +281,11 @@ def _draw(traced: Traced, **look: Any) -> "Drawn":
         raise UsageError(
             f"a picture shows how a vector gets its meaning, and no read-out of {model} applies to "
             f"“{query}” on this text",
-            "write html or txt, or choose a query such as the noun of “a soft green table”",
+            "write html or txt, or a word such as “table” after “green” or “she” after “Anna”",
         )
     from attnviz.draw.picture.trajectory import draw
 
-    return draw(trajectory, traced.choice.heads[0], run_facts(trace.capture), **look)
+    return draw(trajectory, traced.choice.heads[0], caption(trace.capture), **look)
 
 
 def _page(prepared: Prepared, traced: Traced) -> Iterable[str]:

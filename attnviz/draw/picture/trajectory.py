@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 WIDTH, HEIGHT = 5.6, 4.6
 """Inches of the plane."""
-NAMED, FAR = 8, 0.06
+NAMED, FAR = 6, 0.06
 """The most additions to name, and the least share of the widest side that a named one moves."""
 NAME_SIZE, MARGIN = 8.0, 0.12
 
@@ -51,7 +51,7 @@ def draw(
 def titles(trajectory: Trajectory, head: Head) -> tuple[str, str]:
     """What is read where it ends, and how far the head moves it."""
     read = dict.fromkeys(axis.said for axis in trajectory.axes)
-    title = f"“{trajectory.query}” before layer {trajectory.layer}: {', '.join(read)}"
+    title = f"“{trajectory.query}” before layer {trajectory.layer} reads as: {', '.join(read)}"
     at = next((i for i, stop in enumerate(trajectory.stops) if stop.part == head), None)
     if at is None:
         return title, f"{head} adds to it only later"

@@ -150,7 +150,7 @@ function checkState() {
 }
 
 async function start() {
-  byId("about").textContent = data.facts;
+  byId("about").textContent = data.typed ? data.about.model : data.facts; // of a text that is typed, the top tells
   markTerms();
   showTheme(state.theme);
   try {

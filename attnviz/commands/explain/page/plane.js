@@ -18,7 +18,7 @@ function axesOf({ readout: { name, classes }, at: { maps, right } }, x, many) {
   const none = classes.indexOf("none"), column = (j) => Float64Array.from({ length: x.length + 1 }, (_, i) => maps[i * classes.length + j]);
   const columns = classes.map((_, j) => column(j)), mean = columns[0].map((_, i) => columns.reduce((sum, each) => sum + each[i], 0) / classes.length);
   const logits = columns.map((each) => along(each, x, each.at(-1))), order = [...classes.keys()].sort((a, b) => logits[b] - logits[a]);
-  const read = readOut(maps, 0, x, classes), said = read.probability < SURE ? `${name} unsure` : read.said === "none" ? `no ${name}` : `${name} ${read.said}`;
+  const read = readOut(maps, 0, x, classes), said = read.probability < SURE ? `${name} unsure` : read.said === "none" ? `no ${name} (right ${share(right[0])})` : `${name} ${read.said} (right ${share(right[0])})`;
   return order.filter((j) => j !== none).slice(0, many).map((j) => ({
     label: classes[j], said, right: right[0],
     name: `${classes[j]} rather than ${none < 0 ? "the mean of all classes (logit)" : `no ${name} (log-odds)`}`,
@@ -52,7 +52,7 @@ function trajectory() {
   const told = own ? [`${headName()} moves it by ${own.moved.map((value, i) => `${value < 0 ? "−" : "+"}${number(Math.abs(value), 2)} (${axes[i].label})`).join(" and ")}.`] : [`${headName()} adds to it only later.`];
   return [
     made("h4", {}, "How ", word(queryLabel()), " gets its meaning"),
-    sentence`Each line is what one part adds to its vector. Before layer ${plane.layer} it reads as: ${of.join(", ")}. ${told}`,
+    sentence`Each line is what one part adds to its vector. Behind all heads below it, before layer ${plane.layer}, it reads as: ${of.join(", ")}. ${told}`,
     drawPlane(stops, axes, plane.layer),
     aside(...plane.kin.map(({ readout, at }) => [`${readout.name}: right for ${share(at.right[0])} of ${readout.n} held-out words before layer ${plane.layer} (`, term("chance"), ` ${share(readout.chance)}, from the token alone ${share(readout.token)}). `]).flat(), "This was measured at the last point alone; those before it are projections. Dotted: position and MLPs, with b_O."),
   ];
