@@ -289,8 +289,8 @@ CALLS = (
     call("explain TEXT --only 99", "only", only="99"),
     # no such likeness
     call("explain TEXT --similarity cosine", "similarity", similarity="cosine"),
-    # a calculation is no picture
-    call("explain TEXT -o x.png", "", then=("save", "x.png")),
+    # no meaning is read there, and an example has none
+    call("explain TEXT --query a -o x.png", "", query="a", then=("save", "x.png")),
     # no part is told apart
     call("why TEXT --top 0", "top", top=0),
     # more parts than anybody reads

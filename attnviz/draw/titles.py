@@ -176,7 +176,7 @@ def facts(capture: Capture) -> str:
         size = size_of_answer(capture)
     else:
         size = amount(len(capture.key_tokens if alone else capture.query_tokens), "token")
-    begin = [token for token in capture.key_tokens[:1] if capture.bos and token.special]
+    begin = capture.key_tokens[:1] if capture.bos else ()  # which a template may have written
     timed = capture.timed
     special = (t for t in capture.key_tokens if t.special and not t.inset and t.time is None)
     labels = [token.label for token in (*begin, *special)]

@@ -324,7 +324,7 @@ class Calculation(Result[T]):
     """A calculation, step by step; made by `attnviz.explain`.
 
     >>> attnviz.explain("a fluffy blue creature", head="L3H2", query="creature")
-    <Calculation of L3H2 at creature, builtin, 29 arrays>
+    <Calculation of L3H2 at creature, builtin, 30 arrays>
     """
 
     @property

@@ -26,7 +26,7 @@ from attnviz.kit.values import AnyModel, loaded
 from tests.conftest import Run
 
 ROOT = Path("docs/images").resolve()
-DRAWN = "show why heads generate ablate patch circuit compare".split()
+DRAWN = "show explain why heads generate ablate patch circuit compare".split()
 TEXT = "a fluffy blue creature roamed the forest . the creature was"
 BARK = "Bark is very cute and he is a dog"
 BLUE, RED = (f"a {color} bird slept . the bird was" for color in ("blue", "red"))

@@ -66,7 +66,7 @@ CASES = [
     ("attnviz compare --against t", "translator"),
     ("attnviz tokens a -f ", "txt json jsonl csv tsv"),
     ("attnviz show a -f n", "npz"),
-    ("attnviz explain a -f ", "txt json html npz"),
+    ("attnviz explain a -f ", "txt json html npz png svg pdf"),
     ("attnviz config show -f ", "txt json"),
     ("attnviz show --view g", "grid"),
     ("attnviz show --view =", "table heatmap grid text links image"),  # where bash breaks words

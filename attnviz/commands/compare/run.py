@@ -317,6 +317,7 @@ def _text_alone(captured: Capture) -> Capture:
     tokens = numbered([captured.key_tokens[i] for i in kept])
     return replace(
         captured,
+        bos=False,
         layers=tuple(layers),
         query_tokens=tokens,
         key_tokens=tokens,
@@ -382,6 +383,7 @@ def _spread(captured: Capture, tokens: tuple[Token, ...]) -> Capture:
     dropped = [SpecialDropped(float(np.mean(shares)))] if len(at) < len(captured.key_tokens) else []
     return replace(
         captured,
+        bos=False,
         layers=tuple(layers),
         query_tokens=tokens,
         key_tokens=tokens,

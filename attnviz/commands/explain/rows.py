@@ -19,9 +19,8 @@ from attnviz.commands.explain.record import Subject, Traced, picked
 from attnviz.commands.explain.sheet import Sheet
 from attnviz.commands.explain.steps import STEPS, render, render_lookup
 from attnviz.console import Display
+from attnviz.draw import titles
 from attnviz.draw.headlines import headline
-from attnviz.draw.titles import caption
-from attnviz.draw.titles import facts as run_facts
 from attnviz.errors import UsageError, option
 from attnviz.kit.choose import position_of
 from attnviz.kit.prepare import Prepared, TextOptions, prepare
@@ -256,7 +255,7 @@ def _of_head(traced: Traced, prepared: Prepared, telling: Telling) -> Calculatio
     def shown(display: Display) -> Iterable[Text]:
         sheet = telling.sheet(display)
         line = headline(traced.choice, traced.finding, capture)
-        about = f"{line} · {run_facts(capture)}"
+        about = f"{line} · {titles.facts(capture)}"
         if telling.as_lookup:
             return render_lookup(trace, sheet, about=about)
         return render(trace, sheet, about=about, only=only, other=other, meaning=traced.meaning)
@@ -285,7 +284,7 @@ def _draw(traced: Traced, **look: Any) -> "Drawn":
         )
     from attnviz.draw.picture.trajectory import draw
 
-    return draw(trajectory, traced.choice.heads[0], caption(trace.capture), **look)
+    return draw(trajectory, traced.choice.heads[0], titles.caption(trace.capture), **look)
 
 
 def _page(prepared: Prepared, traced: Traced) -> Iterable[str]:

@@ -1,7 +1,6 @@
 """A token's trajectory through the layers, in the plane of two read-outs.
 
-An arrow for each addition to its vector, in the colour of the layer: solid of a head, dotted of the
-rest. Directions of meaning as in 3Blue1Brown's chapter on attention, but measured.
+An arrow for each addition to its vector, in the layer's colour; dotted where it is of no head.
 """
 
 from collections.abc import Iterator

@@ -91,8 +91,8 @@ def bar(figure: Figure, title: str) -> Axes:
 
 def test_a_head_is_boxed_in_the_score_that_gives_it_its_role() -> None:
     figure = heads_rows.draw(report()).figure
-    assert boxes(pane(figure, "previous")) == [(-0.5, 0.5)]
-    assert boxes(pane(figure, "self")) == []
+    assert boxes(pane(figure, "previous (share)")) == [(-0.5, 0.5)]
+    assert boxes(pane(figure, "self (share)")) == []
     told = "first threshold that it meets (previous token: previous ≥ 0.4; measured on the weight"
     assert told in said(figure)
     assert "known for: L0H1 adjectives" in said(figure)
@@ -102,9 +102,10 @@ def test_each_score_has_a_colour_bar_and_what_was_not_measured_no_pane() -> None
     figure = heads_rows.draw(report()).figure
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     panes = [title for title in titles if title]
-    assert panes == ["entropy (nats)", "normalised", "distance (tokens)", *[*METRICS][3:7]]
+    shares = [f"{name} (share)" for name in [*METRICS][3:7]]
+    assert panes == ["entropy (nats)", "normalised (share)", "distance (tokens)", *shares]
     assert bar(figure, "entropy (nats)").get_ylim() == (0.0, 0.25)
-    assert bar(figure, "normalised").get_ylim() == (0.0, 1.0)
+    assert bar(figure, "normalised (share)").get_ylim() == (0.0, 1.0)
 
 
 def test_scores_say_what_was_measured() -> None:
