@@ -383,7 +383,6 @@ def _spread(captured: Capture, tokens: tuple[Token, ...]) -> Capture:
     dropped = [SpecialDropped(float(np.mean(shares)))] if len(at) < len(captured.key_tokens) else []
     return replace(
         captured,
-        bos=False,
         layers=tuple(layers),
         query_tokens=tokens,
         key_tokens=tokens,
