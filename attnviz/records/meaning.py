@@ -157,7 +157,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Stop:
+class Waypoint:
     """A place on two axes, behind the addition of a head, or of another `part`."""
 
     part: Head | str
@@ -174,17 +174,17 @@ class Trajectory:
     query: str
     layer: int
     axes: tuple[Axis, Axis]
-    stops: tuple[Stop, ...]
+    waypoints: tuple[Waypoint, ...]
 
     @property
     def places(self) -> FloatArray:
-        """(stops, 2)."""
-        return np.array([stop.place for stop in self.stops], np.float32)
+        """(waypoints, 2)."""
+        return np.array([point.place for point in self.waypoints], np.float32)
 
     @property
     def labels(self) -> dict[str, list[str]]:
         """The names of the rows and columns of `places`."""
-        rows = [str(stop.part) for stop in self.stops]
+        rows = [str(point.part) for point in self.waypoints]
         return {"rows": rows, "columns": [axis.name for axis in self.axes]}
 
 

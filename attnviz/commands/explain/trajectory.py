@@ -9,7 +9,7 @@ from attnviz.kit.prepare import Prepared
 from attnviz.models.folder.readouts import read_maps
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import NONE, Head, ReadHead, ReadOut
-from attnviz.records.meaning import MOMENTS, Axis, Stop, Trajectory, likeliest
+from attnviz.records.meaning import MOMENTS, Axis, Trajectory, Waypoint, likeliest
 from attnviz.records.trace import HeadTrace
 
 
@@ -39,11 +39,11 @@ def trajectory_of(prepared: Prepared, query: int, readouts: Sequence[ReadOut]) -
     (first, _), (second, _) = found
     directions = np.stack([direction for _, direction in found])  # (2, d + 1)
     parts = [*_additions(traces, query)]
-    moves = np.stack([added for _, added in parts]) @ directions[:, :-1].T  # (stops, 2)
+    moves = np.stack([added for _, added in parts]) @ directions[:, :-1].T  # (waypoints, 2)
     places = (directions[:, -1] + moves.cumsum(axis=0)).tolist()
-    stops = (Stop(part, (a, b)) for (part, _), (a, b) in zip(parts, places, strict=True))
+    waypoints = (Waypoint(part, (a, b)) for (part, _), (a, b) in zip(parts, places, strict=True))
     label = prepared.empty.query_tokens[query].label
-    return Trajectory(label, layer, (first, second), tuple(stops))
+    return Trajectory(label, layer, (first, second), tuple(waypoints))
 
 
 def _last(readouts: Sequence[ReadOut]) -> Sequence[ReadHead] | None:

@@ -51,10 +51,10 @@ def titles(trajectory: Trajectory, head: Head) -> tuple[str, str]:
     """What is read where it ends, and how far the head moves it."""
     read = dict.fromkeys(axis.said for axis in trajectory.axes)
     title = f"“{trajectory.query}” before layer {trajectory.layer} reads as: {', '.join(read)}"
-    at = next((i for i, stop in enumerate(trajectory.stops) if stop.part == head), None)
+    at = next((i for i, point in enumerate(trajectory.waypoints) if point.part == head), None)
     if at is None:
         return title, f"{head} adds to it only later"
-    across, up = np.subtract(trajectory.stops[at].place, trajectory.stops[at - 1].place)
+    across, up = np.subtract(trajectory.waypoints[at].place, trajectory.waypoints[at - 1].place)
     first, second = (axis.label for axis in trajectory.axes)
     return title, f"{head} moves it by {across:+.2f} ({first}) and {up:+.2f} ({second})"
 
@@ -76,7 +76,7 @@ def notes(trajectory: Trajectory, head: Head) -> Iterator[str]:
 
 
 def _prepare(axes: "Axes", trajectory: Trajectory, fonts: Lettering) -> None:
-    """Equal units on both axes, around every stop and 0."""
+    """Equal units on both axes, around every point and 0."""
     places, names = trajectory.places, [fonts.spell(axis.name) for axis in trajectory.axes]
     low, high = np.minimum(places.min(axis=0), 0), np.maximum(places.max(axis=0), 0)
     half = max((high - low) / (WIDTH, HEIGHT)) * (0.5 + MARGIN)
@@ -94,14 +94,14 @@ def _prepare(axes: "Axes", trajectory: Trajectory, fonts: Lettering) -> None:
 def _draw_moves(
     axes: "Axes", trajectory: Trajectory, head: Head, colors: NDArray[np.float64]
 ) -> None:
-    """Draw an arrow to each stop from the one before it."""
-    places, stops = trajectory.places, trajectory.stops
+    """Draw an arrow to each point from the one before it."""
+    places = trajectory.places
     axes.plot(*places[0], "o", color="black", markersize=5, zorder=4)
     axes.plot(*places[-1], "o", markerfacecolor="white", color="black", markersize=6, zorder=4)
     layer = 0
-    for i, stop in enumerate(stops[1:], start=1):
-        layer = stop.part.layer if isinstance(stop.part, Head) else layer
-        width, line = 3.0 if stop.part == head else 1.4, "-" if isinstance(stop.part, Head) else ":"
+    for i, part in enumerate([each.part for each in trajectory.waypoints][1:], start=1):
+        layer = part.layer if isinstance(part, Head) else layer
+        width, line = 3.0 if part == head else 1.4, "-" if isinstance(part, Head) else ":"
         style = {"color": colors[layer], "linewidth": width, "shrinkA": 0, "shrinkB": 0}
         style |= {"linestyle": line, "arrowstyle": "->"}
         axes.annotate("", places[i], places[i - 1], arrowprops=style, zorder=3)
@@ -114,7 +114,7 @@ def _write_names(axes: "Axes", trajectory: Trajectory) -> None:
     wide = max(np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim()))
     far = [i for i in np.argsort(-lengths)[:NAMED].tolist() if lengths[i] > FAR * wide]
     names = ["embedding", f"before layer {trajectory.layer}"]
-    names += [str(trajectory.stops[i + 1].part) for i in far]
+    names += [str(trajectory.waypoints[i + 1].part) for i in far]
     covered = [places[1:] * share + places[:-1] * (1 - share) for share in (0, 0.25, 0.5, 0.75, 1)]
     marked = np.array([places[0], places[-1], *covered[2][far]])
     write_names(axes, names, marked, np.concatenate(covered), NAME_SIZE)

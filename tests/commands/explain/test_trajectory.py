@@ -59,7 +59,9 @@ def stream(text: str, position: int) -> NDArray[np.float64]:
 
 def test_the_end_is_what_the_read_outs_read_in_the_stream_of_transformers() -> None:
     found, x = trajectory_of(TEXT, "table"), stream(TEXT, 4)
-    for axis, label, end in zip(found.axes, ("green", "soft"), found.stops[-1].place, strict=True):
+    for axis, label, end in zip(
+        found.axes, ("green", "soft"), found.waypoints[-1].place, strict=True
+    ):
         logits = read_out(axis.readout.name, x)
         assert axis.label == label == max(logits, key=lambda each: logits[each])
         assert end == pytest.approx(logits[label] - logits["none"], abs=PLACES)
@@ -94,7 +96,7 @@ def test_a_read_out_without_a_class_of_nothing_has_two_axes_against_the_mean() -
     assert [axis.label for axis in found.axes] == order[:2]
     mean = float(np.mean([*logits.values()]))
     expected = [logits[label] - mean for label in order[:2]]
-    assert found.stops[-1].place == pytest.approx(expected, abs=PLACES)
+    assert found.waypoints[-1].place == pytest.approx(expected, abs=PLACES)
     assert found.labels["columns"][0] == f"{order[0]} rather than the mean of all classes (logit)"
 
 
