@@ -1,9 +1,10 @@
 """A decoder that training asks, at some words, for another word that belongs to them.
 
-At a noun it is one of its adjectives, at a pronoun what it stands for, at an ambiguous word one
-that tells its sense. The answer is read from what one head adds to the stream (`HEADS`), by a
-matrix of its own, which is no part of the finished model. Nothing says where a head should look;
-but to name a word that stood before, it must have found it, and in every text, without any mark.
+At a noun it is one of its adjectives, at a pronoun what it stands for, at the adjective of a reason
+what it is about, at an ambiguous word one that tells its sense. The answer is read from what one
+head adds to the stream (`HEADS`), by a matrix of its own, which is no part of the finished model.
+Nothing says where a head should look; but to name a word that stood before, it must have found it,
+and in every text, without any mark.
 
 So that this head brings the answer, and not several layers a part of it each, a second matrix
 guesses the answer from the stream before the head's layer, and the stream learns to be of no use
@@ -30,10 +31,12 @@ HEADS = 2, 0
 """The asked heads of that layer: one for adjectives and referents, one for clues of a sense."""
 N_ASKED = len(HEADS)
 ASKED: Mapping[str, int] = MappingProxyType(
-    {"adjectives": 0, "pronouns": 0, "pronouns (subject)": 0, "senses": 1}
+    {"adjectives": 0, "pronouns": 0, "pronouns (subject)": 0, "predicates": 0, "senses": 1}
 )
 """The links whose query is asked for one of its keys, and the place in `HEADS` of the head."""
 
+NEW = "predicates"
+"""The links that the model of the stage before did not know."""
 
 GAIN = 4
 """How many times as fast as others the matrix that guesses learns, to keep up with the stream."""
@@ -41,9 +44,13 @@ GAIN = 4
 
 @dataclass(frozen=True)
 class AskingBatch(Batch):
-    """A batch with the words to name, (B, N_ASKED, n); where nothing is asked, it is `IGNORED`."""
+    """A batch with the words to name, (B, N_ASKED, n); where nothing is asked, it is `IGNORED`.
+
+    `kept` (B, n): the tokens whose stream is to stay as it was before this stage.
+    """
 
     asked: Tensor
+    kept: Tensor
 
     def first(self) -> Tensor:
         """(B, n), True at the first token of each document, its BOS."""
@@ -98,7 +105,13 @@ class Asking(GPT):
         return model
 
     def loss(
-        self, around: Around, batch: AskingBatch, hiding: float, sampled: int | None
+        self,
+        around: Around,
+        batch: AskingBatch,
+        hiding: float,
+        sampled: int | None,
+        *,
+        reads: bool = False,
     ) -> AskingLoss:
         """The costs of the answers; 0 where nothing is asked.
 
@@ -107,6 +120,7 @@ class Asking(GPT):
             batch: its words to name.
             hiding: how strongly the stream before learns to be of no use to the guess.
             sampled: see `sampled.cross_entropy`.
+            reads: answers and guesses do not reach the streams, so that their matrices learn first.
         """
         text, place, query = (batch.asked != IGNORED).nonzero().unbind(1)  # (questions) each
         if not text.numel():  # every worker has a gradient for every matrix
@@ -119,6 +133,8 @@ class Asking(GPT):
         w_o = block.attn.w_o.weight.unflatten(0, (self.config.n_head, -1))  # (h, d_v, d)
         added = (z[:, None] @ w_o[head]).squeeze(1)  # (questions, d)
         before = around.seen["resid_pre"][text, query].float()
+        if reads:
+            added, before = added.detach(), before.detach()
         back = hiding / GAIN  # so that its speed makes it no stronger
         reversed_ = (1 + back) * before.detach() - back * before
         rows = around.seen["attn.pattern"][text, head, query].float()  # (questions, n)

@@ -1,10 +1,9 @@
-"""Train the built-in model: `python -m making.builtin -o DIR`.
+"""Train the built-in model: `python -m making.builtin --begin FOLDER -o DIR`.
 
-It goes on from other weights: `--begin FOLDER`, for the bundled model those of git revision
-fc863739. The training takes about 20 million tokens, or an hour on one fast core (AVX-512). The
-folder then holds a checkpoint in Hugging Face's GPT-2 layout and its card, with the figures
-measured on held-out texts. An interrupted run resumes where it stopped. It needs Debian's
-`wordnet-base`, and the annotated sentences of a checkout.
+It goes on from other weights: for the bundled model those of git revision a1aca0a8. The training
+takes about 5.2 million tokens, on one core. The folder then holds a checkpoint in Hugging Face's
+GPT-2 layout and its card, with the figures measured on held-out texts. An interrupted run resumes
+where it stopped. It needs Debian's `wordnet-base`, and the annotated sentences of a checkout.
 """
 
 import json
@@ -15,7 +14,6 @@ from typing import Annotated
 import torch
 import typer
 from rich.console import Console
-from tokenizers import Tokenizer
 
 from attnviz.commands.heads.retrieval import Needles, measure_retrieval
 from attnviz.commands.train.loop import STEPS, train
@@ -24,7 +22,6 @@ from attnviz.kit.prepare import TextOptions
 from attnviz.kit.session import process_session
 from attnviz.models.catalog import Source, load
 from attnviz.models.folder.config import GPTConfig
-from attnviz.models.folder.files import TOKENIZER
 from attnviz.models.scratch.native import load_checkpoint, save_checkpoint
 from attnviz.models.tokenizer import END
 from making import tokenizer as tokenizers
@@ -32,6 +29,7 @@ from making.asking import fresh_asking
 from making.card import Training, write_card
 from making.data import Packing, WorldBatches
 from making.evaluate import TEXTS, evaluate, tables
+from making.kept import keeper, mixed
 from making.loss_limit import chosen_limit
 from making.muon import muon_and_adamw
 from making.objective import Objective
@@ -58,11 +56,11 @@ TOKENIZER_CONFIG = {
 
 def main(
     output: Annotated[Path, typer.Option("-o", "--output", help="folder to write")],
-    seed: Annotated[int, typer.Option(help="of the texts and of the first weights")] = 0,
-    steps: Annotated[int, typer.Option(help="about 3,500 tokens each")] = BuiltinRecipe.steps,
     begin: Annotated[
-        Path | None, typer.Option(help="a checkpoint to go on from; none: random weights")
-    ] = None,
+        Path, typer.Option(exists=True, file_okay=False, help="the checkpoint to go on from")
+    ],
+    seed: Annotated[int, typer.Option(help="of the texts and of the asked matrices")] = 0,
+    steps: Annotated[int, typer.Option(help="about 1,700 tokens each")] = BuiltinRecipe.steps,
     checkpoint_every: Annotated[int, typer.Option(help="steps between checkpoints")] = 1000,
     sentences: Annotated[
         Path, typer.Option(exists=True, file_okay=False, help="annotated sentences, for the card")
@@ -76,15 +74,19 @@ def main(
     recipe = BuiltinRecipe(seed=seed, steps=steps)
     packing = Packing(CONFIG.n_positions, wordnet=wordnet)
     end = _train(output, recipe, checkpoint_every, packing, begin)
+    finish(output, Training(recipe, end, begin), sentences, texts, wordnet)
+
+
+def finish(output: Path, training: Training, sentences: Path, texts: int, wordnet: Path) -> None:
+    """Measure a checkpoint, and write its card and its read-outs."""
     probe = WorldProbe.open(output)
     report = evaluate(probe, sentences, HELD_OUT, count=texts, database=wordnet)
     limit = chosen_limit(output, sentences / DEVELOPMENT).limit
-    training = Training(recipe, end, begin)
     write_card(output, report, training, limit)  # which says that texts begin with BOS
     retrieval = measure_retrieval(load(Source(str(output))), Needles(), TextOptions())
     write_card(output, report, training, limit, retrieval.heads)
     read_out = write_readouts(output)
-    (output / STATE).unlink()
+    (output / STATE).unlink(missing_ok=True)
     Console().print(*tables(report), table(read_out))
 
 
@@ -93,13 +95,13 @@ def _train(
     recipe: BuiltinRecipe,
     checkpoint_every: int,
     packing: Packing,
-    begin: Path | None,
+    begin: Path,
 ) -> TrainingProgress:
     """Train with a progress bar on stderr; the checkpoint goes into the folder."""
-    tokenizer = _tokenizer(output, begin)
+    tokenizer = tokenizers.build()
     model = fresh_asking(CONFIG, recipe.seed)
-    if begin is not None:
-        model.load_state_dict(load_checkpoint(begin).state_dict(), strict=False)
+    kept = keeper(load_checkpoint(begin), tokenizer)
+    model.load_state_dict(kept.model.state_dict(), strict=False)
     with process_session().bar(STEPS, stays=True) as bar:
         task = bar.add_task("starting", total=recipe.steps)
 
@@ -111,22 +113,15 @@ def _train(
             if now.step % checkpoint_every == 0:
                 save_checkpoint(output, model.finished(), tokenizer)
 
-        source = WorldBatches(tokenizer.to_str(), packing, begun=0.0 if begin is None else 1.0)
-        goal = Objective(recipe)
+        source = WorldBatches(tokenizer.to_str(), packing)
+        goal = Objective(recipe, kept)
         state = output / STATE
         end = train(model, source, recipe, report, state, loss=goal, optimizers=muon_and_adamw)
-    save_checkpoint(output, model.finished(), tokenizer)
+    finished = mixed(kept.model, model.finished(), recipe.early, recipe.late)
+    save_checkpoint(output, finished, tokenizer)
     settings = json.dumps(TOKENIZER_CONFIG, indent=2) + "\n"
     (output / "tokenizer_config.json").write_text(settings, encoding="utf-8")
     return end
-
-
-def _tokenizer(output: Path, begin: Path | None) -> Tokenizer:
-    """The tokenizer of an interrupted run, else of the first weights, else a new one."""
-    interrupted = output / TOKENIZER
-    if (output / STATE).is_file() and interrupted.is_file():
-        return Tokenizer.from_file(str(interrupted))
-    return tokenizers.build() if begin is None else Tokenizer.from_file(str(begin / TOKENIZER))
 
 
 if __name__ == "__main__":

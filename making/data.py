@@ -17,8 +17,9 @@ from tokenizers import Tokenizer
 
 from attnviz.commands.train.loop import IGNORED, PADDING
 from making import natural, wordnet
-from making.asking import ASKED, N_ASKED, AskingBatch
+from making.asking import ASKED, N_ASKED, NEW, AskingBatch
 from making.tokenizer import WordEncoder
+from making.world.contractions import contracted
 from making.world.text import Text
 from making.world.texts import REPEATS_FROM, texts
 
@@ -33,7 +34,7 @@ class Packing:
     A document starts at a random position with probability `shifted`. Words that the text
     determines always count in the loss; the others, which are noise, count with probability
     `others`. Documents are random repeated tokens with probability `random_tokens`, from the
-    time on at which texts repeat words.
+    time on at which texts repeat words. A share of the texts, `contracted`, has contractions.
     """
 
     n_positions: int
@@ -44,6 +45,7 @@ class Packing:
     natural_counts: float = 0.2
     wordnet: Path = wordnet.FOLDER
     random_tokens: float = 0.06
+    contracted: float = 0.3
 
 
 @dataclass(frozen=True)
@@ -51,28 +53,25 @@ class Document:
     """Token ids with BOS in front; `counts` says which tokens are worth predicting.
 
     `asked`: at some tokens, the id of another that a head is to name there, by the head's place in
-    `asking.HEADS` and the token.
+    `asking.HEADS` and the token. `free`: the first token whose stream may differ from that of the
+    model that training goes on from, None if all are kept.
     """
 
     ids: Sequence[int]
     counts: Sequence[bool]
     asked: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    free: int | None = None
 
 
 @dataclass(frozen=True)
 class WorldBatches:
-    """A source of batches of the little world; `tokenizer` is JSON, which can be pickled.
-
-    `begun`: the share of the course that the first weights have behind them; see `texts.texts`.
-    """
+    """A source of batches of the little world; `tokenizer` is JSON, which can be pickled."""
 
     tokenizer: str
     packing: Packing
-    begun: float = 0.0
 
     def __call__(self, seed: str, steps: int, done: float) -> list[AskingBatch]:
-        share = self.begun + (1 - self.begun) * done
-        return batches(seed, steps, _encoder(self.tokenizer), self.packing, share)
+        return batches(seed, steps, _encoder(self.tokenizer), self.packing, done)
 
 
 @cache
@@ -96,7 +95,8 @@ def document(text: Text, encoder: WordEncoder, rng: random.Random, others: float
         for link in text.links
         if link.behaviour in ASKED
     }
-    return Document(ids, counts, asked)
+    told = [link.query for link in text.links if link.behaviour == NEW]
+    return Document(ids, counts, asked, positions[min(told)][0] if told else None)
 
 
 def random_tokens(encoder: WordEncoder, rng: random.Random) -> Document:
@@ -123,9 +123,11 @@ def batches(
     while len(made) < steps:
         for text in itertools.islice(stream, 400):
             if rng.random() < packing.natural:
-                item = document(next(natural_texts), encoder, rng, packing.natural_counts)
+                text, counted = next(natural_texts), packing.natural_counts
             else:
-                item = document(text, encoder, rng, packing.others)
+                counted = packing.others
+            text = contracted(text) if rng.random() < packing.contracted else text
+            item = document(text, encoder, rng, counted)
             if repeats and rng.random() < packing.random_tokens:
                 item = random_tokens(encoder, rng)
             fitting = (n for n, (_, width) in enumerate(packing.shapes) if len(item.ids) <= width)
@@ -173,6 +175,7 @@ def _batch(
     ids, positions = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
     documents = np.full(shape, PADDING)
     targets, asked = np.full(shape, IGNORED), np.full((shape[0], N_ASKED, width), IGNORED)
+    kept = np.zeros(shape, bool)
     for row, items in enumerate(packed):
         at = 0
         for number, item in enumerate(items):
@@ -184,10 +187,11 @@ def _batch(
             positions[row, span] = np.arange(offset, offset + n)
             documents[row, span] = number
             targets[row, at : at + n - 1] = _targets(item)
+            kept[row, at : at + (n if item.free is None else item.free)] = True
             for (head, token), named in item.asked.items():
                 asked[row, head, at + token] = named
             at += n
-    arrays = (ids, positions, documents, targets, asked)
+    arrays = (ids, positions, documents, targets, asked, kept)
     return AskingBatch(*(torch.from_numpy(a) for a in arrays))
 
 

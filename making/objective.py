@@ -1,4 +1,4 @@
-"""What the training of the built-in model lowers: three costs in one."""
+"""What the training of the built-in model lowers: four costs in one."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from torch import Tensor
 from attnviz.commands.train.loop import StepLoss, predictions
 from attnviz.models.attention import Hook
 from making.asking import Around, Asking, AskingBatch
+from making.kept import Keeper, Streams
 from making.penalty import penalty_hooks
 from making.recipe import BuiltinRecipe
 from making.sampled import cross_entropy
@@ -16,12 +17,13 @@ from making.sampled import cross_entropy
 
 @dataclass(frozen=True)
 class Objective:
-    """The loss of the next tokens, of the words that are asked for, and the penalty.
+    """The loss of the next tokens, of the words that are asked for, of kept streams, the penalty.
 
     Guesses cost nothing by themselves: their matrix learns, and the stream unlearns.
     """
 
     recipe: BuiltinRecipe
+    kept: Keeper
 
     def __call__(self, model: Asking, batch: AskingBatch, step: int) -> StepLoss:
         recipe = self.recipe
@@ -29,13 +31,16 @@ class Objective:
         # one layer a step, in turn: on average the same as all layers, in a fraction of the time
         layer = step % model.config.n_layer
         hooks = penalty_hooks(layer, batch, recipe, costs)
-        around = Around()
-        _, normed, targets = predictions(model, batch, joined(hooks, around.hooks()))
+        around, streams = Around(), Streams()
+        looking = joined(hooks, around.hooks(), streams.hooks(model.config.n_layer))
+        _, normed, targets = predictions(model, batch, looking)
         loss = cross_entropy(normed, model.wte.weight, targets, recipe.sampled)
         penalty = sum(costs, torch.zeros(()))
         total = loss + recipe.penalty * penalty
-        asked = model.loss(around, batch, recipe.hiding, recipe.sampled)
+        reads = step < recipe.reading * recipe.steps
+        asked = model.loss(around, batch, recipe.hiding, recipe.sampled, reads=reads)
         total = total + recipe.asking * asked.answer + asked.guess + recipe.idle * asked.rest
+        total = total + recipe.kept * self.kept.loss(streams, batch)
         return StepLoss(total, loss.item(), penalty.item())
 
 

@@ -13,6 +13,7 @@ from attnviz.commands.train.loop import IGNORED, fresh_model, train
 from attnviz.commands.train.plan import Recipe, TrainingProgress
 from attnviz.models.attention import attached
 from attnviz.models.folder.config import GPTConfig
+from attnviz.models.scratch.gpt import GPT
 from making import tokenizer as tokenizers
 from making.asking import (
     GAIN,
@@ -26,6 +27,7 @@ from making.asking import (
     fresh_asking,
 )
 from making.data import Packing, WorldBatches
+from making.kept import Keeper, Streams, keeper, mixed
 from making.muon import Muon, muon_and_adamw, orthogonal
 from making.objective import Objective
 from making.recipe import BuiltinRecipe
@@ -64,9 +66,13 @@ def run(
             raise Interrupted
 
     model = fresh_asking(TINY, recipe.seed)
-    goal = Objective(recipe)
+    goal = Objective(recipe, kept_of(fresh_model(TINY, 1), source))
     train(model, source, recipe, report, state, loss=goal, optimizers=muon_and_adamw)
     return model
+
+
+def kept_of(model: GPT, source: WorldBatches) -> Keeper:
+    return keeper(model, Tokenizer.from_str(source.tokenizer))
 
 
 @pytest.mark.parametrize("workers", [slow(1), 2])
@@ -96,6 +102,7 @@ def test_two_workers_take_one_step_along_the_mean_of_their_gradients(
         asking=0,
         hiding=0,
         idle=0,
+        kept=0,
     )
     found = run(source, tmp_path / "state.pt", plain)
     model = fresh_model(TINY, plain.seed).requires_grad_(True)
@@ -193,7 +200,8 @@ def batch_of(ids: list[list[int]], asked: dict[tuple[int, int, int], int]) -> As
     for at, word in asked.items():
         named[at] = word
     zeros = torch.zeros_like(texts)
-    return AskingBatch(texts, torch.arange(len(ids[0])).expand_as(texts), zeros, zeros, named)
+    positions, kept = torch.arange(len(ids[0])).expand_as(texts), torch.ones_like(texts).bool()
+    return AskingBatch(texts, positions, zeros, zeros, named, kept)
 
 
 def asking_loss(model: Asking, batch: AskingBatch, hiding: float = 0.0) -> AskingLoss:
@@ -218,6 +226,46 @@ def test_an_answer_is_read_from_what_the_asked_head_adds(model: Asking) -> None:
             read = torch.nn.functional.layer_norm(added, (12,)) @ model.answer.weight.t()
             costs.append(-(read @ model.wte.weight.t()).log_softmax(-1)[word])
     assert found.answer.item() == pytest.approx(torch.stack(costs).mean().item(), rel=1e-5)
+
+
+def test_while_the_matrices_learn_to_read_no_stream_has_a_gradient_from_them(model: Asking) -> None:
+    batch, around = batch_of([[9, 1, 2, 3]], {(0, 0, 2): 7}), Around()
+    with attached(model, around.hooks()):
+        model.hidden(batch.ids, mask=batch.mask())
+    found = model.loss(around, batch, 1.0, None, reads=True)
+    (found.answer + found.guess).backward()
+    assert model.answer.weight.grad.any()
+    assert model.h[0].attn.w_v.weight.grad is None
+
+
+def test_a_kept_text_costs_its_distance_and_a_contraction_is_its_long_form(model: Asking) -> None:
+    before = fresh_model(model.config, 1)
+    long = torch.arange(50)
+    long[7] = 3  # token 7 is short for token 3
+    batch = batch_of([[9, 1, 7, 2]], {})
+    streams = Streams()
+    with attached(model, streams.hooks(LAYER + 1)):
+        model.hidden(batch.ids, mask=batch.mask())
+    costs = []
+    with torch.no_grad():
+        for n in range(1, LAYER + 2):
+            now = model.hidden(torch.tensor([[9, 1, 7, 2]]), n_layer=n)[0]
+            then = before.hidden(torch.tensor([[9, 1, 3, 2]]), n_layer=n)[0]
+            costs.append(((now - then) ** 2).sum() / (then**2).sum())
+    found = Keeper(before, long).loss(streams, batch)
+    assert found.item() == pytest.approx(torch.stack(costs).mean().item(), rel=0.02)  # bfloat16
+    same = Streams()
+    with attached(before, same.hooks(LAYER + 1)):
+        before.hidden(long[batch.ids], mask=batch.mask(), positions=batch.positions)
+    assert Keeper(before, long).loss(same, batch).item() == pytest.approx(0, abs=1e-4)
+
+
+def test_two_models_are_mixed_by_the_layers_of_the_asked_heads(model: Asking) -> None:
+    before, after = fresh_model(model.config, 1), model.finished()
+    found = dict(mixed(before, after, 0.75, 0.5).named_parameters())
+    for name, share in (("h.0.attn.w_q.weight", 0.75), ("wte.weight", 0.5)):
+        first, second = (dict(each.named_parameters())[name] for each in (before, after))
+        assert torch.allclose(found[name], first + share * (second - first), atol=1e-6), name
 
 
 def test_rows_that_are_asked_pay_for_their_weight_on_bos_and_themselves(model: Asking) -> None:

@@ -4,10 +4,12 @@ import itertools
 
 import pytest
 
+from making.world import reasons
+from making.world.contractions import contracted
 from making.world.lexicon import groups, plural, reserved, verb_form
 from making.world.senses import senses, topics
 from making.world.stories import PART, PRONOUN, SLOTS, stories
-from making.world.text import Text, TrueLink, Writer, joined
+from making.world.text import Answer, Text, TrueLink, Writer, joined
 from making.world.texts import KINDS, texts
 
 COUNT = 200
@@ -31,6 +33,39 @@ def test_links_look_back_and_answers_are_accepted(kind: str | None) -> None:
             assert max(link.keys) < link.query < len(text.words)
         for answer in text.answers:
             assert text.words[answer.word] in answer.accepted
+
+
+def test_a_reason_is_about_one_of_the_two_that_were_named() -> None:
+    found = some("reasons")
+    about = [link for text in found for link in text.links if link.behaviour == "predicates"]
+    assert len(about) == len(found)
+    for text in found:
+        (told,) = [link for link in text.links if link.behaviour == "predicates"]
+        word = text.words[told.query].lower()
+        of_actor = word in reasons.LIVING
+        assert of_actor or word in itertools.chain(*reasons.OF.values())
+
+
+@pytest.mark.parametrize(
+    ("long", "short"),
+    [
+        ("it did not stop", "it did n't stop"),
+        ("I can not go", "I can 't go"),
+        ("She will not go", "She wo n't go"),
+        ("he is late and they are here", "he 's late and they 're here"),
+        ("I will , we have , I am old", "I 'll , we 've , I 'm old"),
+        ("the king is late , not I", "the king is late , not I"),
+        ("here it is .", "here it is ."),  # nobody writes "here it's."
+    ],
+)
+def test_contractions_stand_where_people_write_them(long: str, short: str) -> None:
+    text = Text("plain", tuple(long.split()))
+    assert contracted(text).words == tuple(short.split())
+
+
+def test_what_a_text_determines_is_not_contracted() -> None:
+    text = Text("plain", ("he", "is", "late"), (), (Answer("x", 1, frozenset({"is"})),))
+    assert contracted(text).words == text.words
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -261,7 +261,7 @@ def heads(
     >>> links = [{"text": "a fluffy blue creature", "links": [["creature", ["fluffy", "blue"]]]}]
     >>> best = attnviz.heads(labels=links, heads="L3H2,L0H0").rows[0]
     >>> best["layer"], best["head"], round(best["mass"], 2)
-    (3, 2, 0.97)
+    (3, 2, 0.98)
 
     `labels` takes objects with a `text` and its `links`, `[[query, [keys]], …]`, too; `boxes` those
     with a `query`, its `box` and perhaps its own `text` and `image`.

@@ -42,7 +42,7 @@ class Link:
 
     >>> link = attnviz.capture("a fluffy blue creature", heads="L3H2").links(top=1)[-1]
     >>> f"{link.query.label} → {link.key.label} {link.weight:.2f}"
-    'creature → fluffy 0.51'
+    'creature → fluffy 0.52'
     """
 
     layer: int

@@ -308,7 +308,7 @@ class Shown:
     array(['fluffy'], dtype=object)
     >>> print(shown)  # doctest: +ELLIPSIS
     L3H2 · known for: nouns attend to their adjectives...
-    creature → fluffy 0.51 ▇▇▇▇▇  +0.49 on 4 more
+    creature → fluffy 0.52 ▇▇▇▇▇  +0.48 on 4 more
     ...
 
     Attributes:

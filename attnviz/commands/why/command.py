@@ -274,7 +274,7 @@ def why(
 
     >>> found = attnviz.why("a fluffy blue creature", head="L3H2", query="creature", key="blue")
     >>> found
-    <Result of why: builtin, L3H2, creature → blue, +0.037>
+    <Result of why: builtin, L3H2, creature → blue, -0.010>
     >>> bool(abs(found.record.query_shares.values.sum() - found.record.contrast) < 1e-4)
     True
 

@@ -56,8 +56,8 @@ def test_the_terminal_names_parts_and_tokens_and_fits(run: Run) -> None:
         out = run("ablate", TEXT, "--rows", "token", "--top", "3", "--width", width).out
         assert max(map(len, out.splitlines())) <= int(width)
         assert "       L2H0  L4H0  L1H1\n" in out
-        assert "blue#2 -8.73 -4.89 -0.01\n" in out
-        assert "blue#2 -8.728, bird#2 -1.649, was -0.188" in on_one_line(out)
+        assert "blue#2 -7.81 -4.49  0.00\n" in out
+        assert "blue#2 -7.815, bird#2 -1.723, was -0.170" in on_one_line(out)
     long = run("ablate", "the cat slept . " * 20, "--rows", "token", "--top", "2", "--head", "L4H0")
     assert len(long.out.splitlines()) < 15
 

@@ -149,10 +149,22 @@ def test_pieces_and_other_languages_are_not_said_to_show_it(
 def test_the_row_of_a_pronoun_says_that_no_ending_changes_it(opened: Open, lesson: Path) -> None:
     page = opened(lesson)
     write(page, "The animal didn't cross the street because it was too tired")
-    assert "no ending changes it" in page.inner_text("#told")
+    told = page.inner_text("#told")
+    assert "no ending changes it. The row of “tired” knows the ending, and" in told
+    assert "and attends most to “animal”" in told
     row = page.evaluate("[...weightsOf(3, 2, state.query)]")
     write(page, "The animal didn't cross the street because it was too wide")
     assert page.evaluate("[...weightsOf(3, 2, state.query)]") == pytest.approx(row, abs=1e-6)
+    told = page.inner_text("#told")
+    assert "The row of “wide” knows the ending, and attends most to “street”" in told
+    write(page, "The animal didn't cross because it was too tired, but the dog barked.")
+    assert "The row of “tired” knows the ending" in page.inner_text("#told")
+    for none in ("Anna was tired when she slept", "The dog slept because it was a flurbling"):
+        write(page, none)
+        page.click("#written button >> text=/^(it|she)$/")
+        told = page.inner_text("#told")
+        assert "no ending changes it." in told
+        assert "knows the ending" not in told
     page.click("#written button >> nth=-1")
     assert "no ending" not in page.inner_text("#told")
 

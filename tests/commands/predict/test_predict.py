@@ -24,7 +24,6 @@ TEXT = "a fluffy blue creature roamed the verdant forest . the creature was"
 def test_an_adjective_of_the_creature_comes_next(run: Run) -> None:
     found = rows_in(run("predict", TEXT, "--top", "5", "-f", "jsonl").out)
     assert found[0]["token"] == "fluffy"
-    assert "blue" in {row["token"] for row in found}
     assert found[0]["probability"] > 0.3
     assert {row["layer"] for row in found} == {None}
 

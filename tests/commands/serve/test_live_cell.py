@@ -79,7 +79,7 @@ def test_a_cell_shows_what_is_typed_and_tells_what_is_picked(cell: tuple["Page",
     frame = page.frames[1]
     frame.fill("#text", TYPED)
     passed_on(f"headlines[0].text === {TYPED!r} && isWhole()")
-    assert frame.inner_text("#claim").startswith("L3H2: he → Bark .94")
+    assert frame.inner_text("#claim").startswith("L3H2: he → Bark .96")
     until(page, "true")
     assert (live.head, live.query, live.text) == ("L3H2", 6, TYPED)
     assert (live.capture.pattern(3, 2) == attnviz.capture(TYPED).pattern(3, 2)).all()

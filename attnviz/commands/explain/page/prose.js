@@ -29,18 +29,13 @@ const amount = (many, thing) => `${many} ${thing}${many === 1 ? "" : "s"}`;
 const shape = (...sizes) => `(${sizes.join(", ")})`;
 
 // “fluffy (51%), blue (35%)”, and “and” before the last
-function listed(items) {
-  return items.flatMap((item, i) => [i === 0 ? "" : i === items.length - 1 ? " and " : ", ", ...[item].flat()]);
-}
+const listed = (items) => items.flatMap((item, i) => [i === 0 ? "" : i === items.length - 1 ? " and " : ", ", ...[item].flat()]);
 
 // Terms: each shows its definition when it is pointed at or focused.
 
 const meanings = new Map(Object.entries(data.terms || {}).map(([name, meaning]) => [name.toLowerCase(), { name, meaning }]));
 
-function term(name, said = name) {
-  if (!meanings.has(name.toLowerCase())) return said;
-  return made("dfn", { tabindex: 0, "data-term": name.toLowerCase() }, said);
-}
+const term = (name, said = name) => meanings.has(name.toLowerCase()) ? made("dfn", { tabindex: 0, "data-term": name.toLowerCase() }, said) : said;
 
 // terms that stand in the page's HTML; one without a definition is a word like others
 function markTerms() {

@@ -28,9 +28,7 @@ function drawSteps() {
 }
 
 // the lists of keys that a step shows, and how many weaker ones it leaves out
-function keysLeft(left) {
-  return left ? aside(`… and ${left} weaker keys.`) : null;
-}
+const keysLeft = (left) => left ? aside(`… and ${left} weaker keys.`) : null;
 
 function tokensStep() {
   const query = spot.query, layer = layerNow(), x = vectorOf(layer.x, query, run.queries.length), normed = vectorOf(layer.normed, query, run.queries.length);

@@ -103,6 +103,14 @@ function showInTokens() {
   if (inner.top < outer.top || inner.bottom > outer.bottom) box.scrollTop += inner.top - outer.top - (box.clientHeight - inner.height) / 2;
 }
 
+// of a pronoun behind “because”: the last word of the clause, which can tell whom the pronoun means
+function ending() {
+  const stop = run.queries.findIndex(({ label }, at) => at > spot.query && /^[.,;:!?]/.test(label)), last = (stop < 0 ? run.queries.length : stop) - 1;
+  const [first] = strongest(last), isWhole = run.queries[last].start > run.queries[last - 1]?.end, tells = first.key > 0 && first.key !== last && first.value >= TELLING;
+  const reason = last > spot.query && /^because(#|$)/i.test(run.queries[spot.query - 1]?.label);
+  return reason && isWhole && tells ? sentence` The row of ${word(run.queries[last].label)} knows the ending, and attends most to ${word(keyLabel(first.key))} (${percent(first.value)}).`.childNodes : [];
+}
+
 // “creature attends most to fluffy (51%) and blue (35%).”
 function tell() {
   const asks = word(queryLabel()), told = strongest(spot.query).filter(({ value }) => value >= TELLING).slice(0, 3);
@@ -111,7 +119,7 @@ function tell() {
   const said = keys.length ? sentence`In head ${headName()}, ${asks} attends most to ${listed(keys)}.` : sentence`In head ${headName()}, ${asks} spreads its ${term("weight", "attention")} thinly: no key has 10%.`;
   if (sunk) said.append(" Attention that no word needs rests there: it is a ", term("sink"), ".");
   const refers = engine.about.causal && isSelf() && spot.query + 1 < run.queries.length && PRONOUNS.some((kind) => is(kind, spot.query, QUERY));
-  if (refers) said.append(" ", ...sentence`This model reads from left to right: the row of ${asks.cloneNode(true)} knows only the words before it, so no ending changes it.`.childNodes);
+  if (refers) said.append(" ", ...sentence`This model reads from left to right: the row of ${asks.cloneNode(true)} knows only the words before it, so no ending changes it.`.childNodes, ...ending());
   byId("told").replaceChildren(...said.childNodes);
 }
 
