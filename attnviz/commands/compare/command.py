@@ -8,7 +8,7 @@ import typer
 
 from attnviz.commands.compare.record import ModelComparison, TextComparison
 from attnviz.commands.compare.rows import OF_A_WORD, OF_IMAGES, OF_MODELS, OF_ROWS, SHOWN
-from attnviz.commands.compare.run import compare_models, compare_texts
+from attnviz.commands.compare.run import compare_models, compare_texts, pairing_of
 from attnviz.errors import UsageError, option
 from attnviz.inputs.given import medium_of
 from attnviz.kit import completion
@@ -50,11 +50,11 @@ Against: TypeAlias = Annotated[
 ]
 PairedHeads: TypeAlias = Annotated[
     Pairing | None,
-    Cli(Pairing, default="best"),
     g.heads_option(
         "--pair",
         help="With --against, compare each head with the head of the same name, the largest change "
         "first; or with the most similar one.",
+        show_default="same, where both models have the same heads; else best",
     ),
 ]
 TopCompared: TypeAlias = Annotated[
@@ -126,9 +126,8 @@ def compare(
         form = form if comparison.queries is None else OF_A_WORD
         return Result(form, comparison, comparison.captures, _top=top)
     other = loaded(against, "against")
-    both = compare_models(
-        model._loaded, other._loaded, texts[0], options, which, done, pair or "best"
-    )
+    pair = pair or pairing_of(model._loaded, other._loaded)
+    both = compare_models(model._loaded, other._loaded, texts[0], options, which, done, pair)
     return Result(OF_MODELS, both, both.captures, _top=top)
 
 
@@ -167,9 +166,10 @@ def command_line(
 ) -> None:
     """Compare what a word attends to in several texts, or two models on one text.
 
-    For texts, the head that differs most comes first; for two models, the most similar pair, or
-    with --pair same the largest change. With one --head the patterns are shown side by side; the
-    picture of two models is the similarity of all their heads, as -f npz has it.
+    For texts, the head that differs most comes first; for two models with the same heads, as
+    before and after a fine-tuning, the largest change; for others, the most similar pair. With
+    one --head the patterns are shown side by side; the picture of two models is the similarity of
+    all their heads, as -f npz has it.
     """
     to = destination_of(session, output)
     if to.format.binary or to.format.picture:

@@ -144,6 +144,12 @@ def _moved(first: FloatArray, second: FloatArray) -> tuple[tuple[int, float], ..
     return tuple((int(key), float(change[key])) for key in (change.argmax(), change.argmin()))
 
 
+def pairing_of(model: "LoadedModel", other: "LoadedModel") -> Pairing:
+    """How heads are paired by default: by name where both models have the same heads."""
+    alike = model.identity.heads_per_layer == other.identity.heads_per_layer
+    return "same" if alike else "best"
+
+
 def compare_models(
     model: "LoadedModel",
     other: "LoadedModel",

@@ -148,6 +148,7 @@ def test_two_models_are_matched_head_by_head(run: Run, gpt2_folder: Path) -> Non
     assert {row["over"] for row in same} == {"tokens"}
     other = rows_in(run("compare", BLUE, "--against", name, "-f", "jsonl").out)
     assert {row["over"] for row in other} == {"words"}
+    assert {row["pair"] for row in other} == {"best"}  # they have other heads
     assert all(0 <= row["similarity"] <= 1 for row in other)
     shown = run("compare", BLUE, "--against", name, "--head", "L2H3", "--width", "80").out
     assert "less" in shown
@@ -281,8 +282,9 @@ def test_a_changed_model_is_compared_head_by_head_the_largest_change_first(
     run: Run, tmp_path: Path
 ) -> None:
     other = tuned(tmp_path / "tuned")
-    options = ("compare", BLUE, "--against", other, "--pair", "same")
+    options = ("compare", BLUE, "--against", other)
     found = rows_in(run(*options, "-f", "jsonl").out)
+    assert {row["pair"] for row in found} == {"same"}  # both have the same heads
     assert head_of(found[0]) == "L3H2"
     assert found[0]["similarity"] < 0.98
     assert all(head_of(row) == head_of(row, "against_") for row in found)
