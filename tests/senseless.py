@@ -324,9 +324,13 @@ CALLS = (
     call("ablate TEXT --cut a:blue --with mean", "replacement", cut="a:blue", replacement="mean"),
     # an answer is no token of the text
     call("ablate TEXT --rows token --answer blue", "rows", rows="token", answer="blue"),
-    # the parts are one
-    call("ablate TEXT --rows token --together --head L1H2", "rows", rows="token", together=True,
-        heads="L1H2"),
+    # a curve is of a set
+    call("ablate TEXT --curve", "curve", curve=True),
+    # a curve has every token
+    call("ablate TEXT --rows token --together --head L1H2 --curve", "rows", rows="token",
+        together=True, heads="L1H2", curve=True),
+    # no curve is scored
+    call("ablate TEXT --between 2:9", "between", between="2:9"),
     # zero is a mean of nothing
     call("ablate TEXT --mean-from words.txt", "mean_from", mean_from=["blue"]),
     # the text has one mean

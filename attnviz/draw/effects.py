@@ -176,10 +176,12 @@ def number_cells(number: Estimate, form: str = "+z.3f") -> Sequence[str]:
     return with_error(number, form).split(" ± ")
 
 
-def numbers(name: str, of: Callable[[Any], Estimate], *, errors: bool) -> TableColumns:
+def numbers(
+    name: str, of: Callable[[Any], Estimate], *, errors: bool, form: str = "+z.3f"
+) -> TableColumns:
     """A column of numbers, and one of their standard errors."""
     columns = [Column(name, right=True), *([ERROR] if errors else [])]
-    return columns, lambda item: number_cells(of(item))
+    return columns, lambda item: number_cells(of(item), form)
 
 
 P_HOLM = (

@@ -5,6 +5,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
+from attnviz.commands.ablate.curve import (
+    LossCurve,
+    ScorePositions,
+    between_named,
+    curve_of,
+)
 from attnviz.commands.ablate.record import (
     SEGMENT,
     AblationReport,
@@ -12,7 +18,14 @@ from attnviz.commands.ablate.record import (
     TokenEffects,
     links_named,
 )
-from attnviz.commands.ablate.rows import AT_TOKENS, BOTH, ONE_BY_ONE, SHOWN
+from attnviz.commands.ablate.rows import (
+    AT_POSITIONS,
+    AT_TOKENS,
+    BOTH,
+    ONE_BY_ONE,
+    SHOWN,
+    TOGETHER_AT_TOKENS,
+)
 from attnviz.commands.ablate.run import (
     DRAWS,
     Ablating,
@@ -114,14 +127,34 @@ Renormalise: TypeAlias = Annotated[
 ]
 Together: TypeAlias = Annotated[
     bool,
-    g.heads_option("--together", help="Ablate all chosen parts at once, and show next tokens."),
+    g.heads_option(
+        "--together",
+        help="Ablate all chosen parts at once, and show next tokens, or --rows token.",
+    ),
 ]
 EffectRows: TypeAlias = Annotated[
     Literal["part", "token"],
     g.look_option(
         "--rows",
-        help="A row's unit: a part, with the mean over the tokens that followed; or a part and a "
-        "token, with the change of its log-probability.",
+        help="A row's unit: a part, with the mean over the tokens that followed; or a part (with "
+        "--together, all parts) and a token, with the change of its log-probability.",
+    ),
+]
+LossByPosition: TypeAlias = Annotated[
+    bool,
+    g.look_option(
+        "--curve",
+        help="With --together, the loss at each position, with all parts and without these, and "
+        "the in-context score.",
+    ),
+]
+ScoreBetween: TypeAlias = Annotated[
+    str | None,
+    g.look_option(
+        "--between",
+        metavar="EARLY:LATE",
+        help="With --curve, the positions of the in-context score: the loss around the late one "
+        "less that around the early one. Default: 50:500.",
     ),
 ]
 TopParts: TypeAlias = Annotated[
@@ -159,7 +192,9 @@ def _resampled(call: Arguments) -> None:
         f"is for {option('cut', '@NAME:@NAME')}",
         f"add {option('cut')}",
     ),
-    without("rows", "together", "is for one part at a time", f"leave {option('together')} out"),
+    needs("curve", "together"),
+    needs("between", "curve"),
+    without("rows top answer", "curve", "does nothing for a curve"),
     without("rows", "answer", "is for the tokens of the text", f"leave {option('answer')} out"),
     without("replacement", "cut", "does nothing for a link, which is removed"),
     *OF_MEANS,
@@ -187,13 +222,15 @@ def ablate(
     renormalise: Renormalise = False,
     together: Together = False,
     rows: EffectRows = "part",
+    curve: LossByPosition = False,
+    between: ScoreBetween = None,
     top: TopParts = None,
     image: g.Images = (),
     bos: g.Bos = None,
     special: g.Special = False,
     truncate: g.Truncate = None,
     text_pair: g.TextPairs = None,
-) -> Result[AblationReport] | Result[BeforeAfter] | Result[TokenEffects]:
+) -> Result[AblationReport] | Result[BeforeAfter] | Result[TokenEffects] | Result[LossCurve]:
     """Ablate parts of a model one at a time, or several at once, and measure the effect.
 
     >>> text = "a fluffy blue creature roamed the forest . the creature was"
@@ -209,7 +246,7 @@ def ablate(
 
     Returns:
         a result whose record is an `AblationReport`; with `together` a `BeforeAfter`; with rows of
-        tokens `TokenEffects`.
+        tokens `TokenEffects`; with `curve` a `LossCurve`.
     """
     others = other_texts(mean_from if resample_from is None else resample_from)
     ablating = Ablating(
@@ -222,25 +259,30 @@ def ablate(
     asked, model = asked_of_each(ablating, text, answer, versus), loaded(model)
     how = paired(model._text_options(bos, special, truncate, image=image), text_pair, asked)
     runs = [(model._loaded, one, own, ask) for (one, ask), own in zip(asked, how, strict=True)]
-    return of_texts(text, _each(runs, "together" if together else rows, top))
+    scored = between_named(between, model._loaded.tokenizer.context) if curve else None
+    return of_texts(text, _each(runs, scored or rows, top, together=together))
 
 
 def _each(
     runs: Sequence[tuple["LoadedModel", str, TextOptions, Ablating]],
-    kind: Literal["part", "token", "together"],
+    rows: Literal["part", "token"] | ScorePositions,
     top: int | None,
+    *,
+    together: bool,
 ) -> Iterator[Result[Any]]:
-    """The result of each text."""
+    """The result of each text; `rows`: of a curve the positions of its score."""
     form: Form[Any]
-    record: AblationReport | BeforeAfter | TokenEffects
+    record: AblationReport | BeforeAfter | TokenEffects | LossCurve
     for model, text, options, how in runs:
-        match kind:
-            case "together":
-                form, record = BOTH, ablate_together(model, text, options, how, top or SHOWN)
-            case "token":
-                form, record = AT_TOKENS, ablate_tokens(model, text, options, how)
-            case _:
-                form, record = ONE_BY_ONE, ablate_each(model, text, options, how)
+        if rows == "part" and together:
+            form, record = BOTH, ablate_together(model, text, options, how, top or SHOWN)
+        elif rows == "part":
+            form, record = ONE_BY_ONE, ablate_each(model, text, options, how)
+        else:
+            effects = ablate_tokens(model, text, options, how, together=together)
+            form, record = TOGETHER_AT_TOKENS if together else AT_TOKENS, effects
+            if isinstance(rows, ScorePositions):
+                form, record = AT_POSITIONS, curve_of(effects, rows)
         yield Result(form, record, (record.capture,), _top=top)
 
 
@@ -248,6 +290,7 @@ EXAMPLES = r"""
 attnviz ablate "a fluffy blue creature roamed the verdant forest"
 attnviz ablate "a fluffy blue creature roamed . the creature was" --answer blue --versus red
 attnviz ablate "Bark is very cute and he is a" --head L3H2,L4H0 --together
+attnviz ablate "two cats saw two" --head L3H1,L4H0 --together --rows token
 attnviz ablate "a blue creature slept . the creature was" --cut creature#2:blue --answer blue
 attnviz ablate "Bark is very cute and he is a dog" --mlp all --head all -o ablation.png
 attnviz ablate --pairs sample:colors --layer 2 -f jsonl | jq 'select(.line == null)'
@@ -259,7 +302,7 @@ SHORT_HELP = "pairs answer versus model heads mlps cut together top format outpu
     ablate,
     "text text_pair lines pairs segments image truncate bos special model run layers heads mlps "
     "whole_layers answer versus replacement mean_from mean_by resample_from draws seed cut "
-    "renormalise together rows top",
+    "renormalise together rows curve between top",
 )
 def command_line(
     session: Session,
@@ -282,10 +325,11 @@ def command_line(
     call = read_once(call)
     if to.format.picture:
         session.refuse("top", wrong="does nothing for a picture, which shows every part")
-        if call.options.get("together"):
+        if call.options.get("together") and call["rows"] == "part" and not call["curve"]:
             refuse_picture()
     load = partial(model_of, session, model, run)
-    fields = ("text", "text_pair", "answer", "versus")[: 2 if call["rows"] == "token" else 4]
+    alone = call["rows"] == "token" or call["curve"]
+    fields = ("text", "text_pair", "answer", "versus")[: 2 if alone else 4]
     run_texts(
         session, call, to, text, load, doing="ablating", lines=lines, pairs=pairs, fields=fields
     )

@@ -1,9 +1,12 @@
 """Ablation effects as rows: how much worse a model predicts without some of its parts."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
+from attnviz.commands.ablate.curve import AROUND, LossCurve, Losses, mean_curve
 from attnviz.commands.ablate.record import (
     AblationReport,
     BeforeAfter,
@@ -33,6 +36,7 @@ from attnviz.records.rows import (
     Fields,
     JsonOutput,
     at,
+    estimate_fields,
     fields_at,
     list_of,
     model_name,
@@ -49,6 +53,16 @@ class AblatedToken(EffectRow):
     before: float
     change: float
     error: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossPoint(EffectRow):
+    """The losses at a position."""
+
+    curve: LossCurve
+    position: int
+    losses: Losses
+    score: Losses
 
 
 RUN = (LINE_OR_MEAN, model_name(at("report.capture.model.name")))
@@ -128,34 +142,83 @@ EFFECT = Fields[EffectRow](
     "The effect of ablating one part.",
     (*RUN, *PART.within(at("effect.parts.0")), *MEASURED),
 )
+PARTS = Field[Any]("parts", list_of(PART), "", at("effect.parts"))
 TOGETHER = Fields[EffectRow](
     "TogetherRow",
     "A token that may come next, with the parts or without all of them.",
-    (*RUN, Field("parts", list_of(PART), "", at("effect.parts")), *MEASURED, *NEXT_TOKEN),
+    (*RUN, PARTS, *MEASURED, *NEXT_TOKEN),
+)
+CHANGED: tuple[Field[AblatedToken], ...] = (
+    *REPLACED,
+    Field(
+        "position",
+        int,
+        "The token's, which the tokens before it predict; in a mean over texts of several "
+        "lengths from the end, the last one -1.",
+    ),
+    Field("token", str, "Its label; `blue|red` where several texts have several."),
+    Field("exact", str | None, "Its own text with its leading space; null for several."),
+    *fields_at("report", TEXTS),
+    Field("before", float, "Its log-probability in nats, with all parts."),
+    Field("after", float, "The same without them.", lambda row: row.before + row.change),
+    Field("change", float, "The difference; negative: they help."),
+    Field("error", float | None, ERROR),
 )
 TOKEN = Fields[AblatedToken](
     "TokenEffectRow",
     "The change of one token's log-probability without one part.",
+    (*RUN, *PART.within(at("effect.parts.0")), *CHANGED),
+)
+TOKEN_TOGETHER = Fields[AblatedToken](
+    "TokenTogetherRow",
+    "The change of one token's log-probability without all of the parts.",
+    (*RUN, PARTS, *CHANGED),
+)
+
+
+def _estimates(path: str, name: str, about: str) -> tuple[Field[Any], ...]:
+    """The number with all parts, that without them, and the change; each with its error."""
+    every = (
+        ("", "whole", about),
+        ("_without", "without", "The same without the parts."),
+        ("_change", "change", "The difference."),
+    )
+    return tuple(
+        each
+        for suffix, kind, said in every
+        for each in estimate_fields(f"{name}{suffix}", said, at(f"{path}.{kind}"))
+    )
+
+
+CURVE = Fields[LossPoint](
+    "CurveRow",
+    "The loss at a position, with all parts and without those that are named.",
     (
         *RUN,
-        *PART.within(at("effect.parts.0")),
+        PARTS,
         *REPLACED,
+        Field("position", int, "The token's, which the tokens before it predict."),
         Field(
-            "position",
+            "texts",
             int,
-            "The token's, which the tokens before it predict; in a mean over texts of several "
-            "lengths from the end, the last one -1.",
+            "How many texts have it.",
+            lambda row: int((~np.isnan(row.curve.losses[:, 0, row.position - 1])).sum()),
         ),
-        Field("token", str, "Its label; `blue|red` where several texts have several."),
-        Field("exact", str | None, "Its own text with its leading space; null for several."),
-        *fields_at("report", TEXTS),
-        Field("before", float, "Its log-probability in nats, with the part."),
-        Field("after", float, "The same without it.", lambda row: row.before + row.change),
-        Field("change", float, "The difference; negative: the part helps."),
-        Field("error", float | None, ERROR),
+        *_estimates("losses", "loss", "The mean loss in nats, with all parts."),
+        *fields_at(
+            "curve.between",
+            Field("early", int, "The early position of the in-context score."),
+            Field("late", int, "The late one."),
+        ),
+        *_estimates(
+            "score",
+            "in_context",
+            f"The in-context score: the loss within up to {AROUND} positions of the late one, less "
+            "that of the early one; null if no text reaches it.",
+        ),
     ),
 )
-JSON = JsonOutput((EFFECT, TOGETHER, TOKEN))
+JSON = JsonOutput((EFFECT, TOGETHER, TOKEN, TOKEN_TOGETHER, CURVE))
 
 
 def ablated_tokens(
@@ -181,6 +244,22 @@ def ablated_tokens(
                 change=float(change),
                 error=None if errors is None else float(errors[i]),
             )
+
+
+def points(curve: LossCurve, top: int | None, line: int | None) -> Iterator[LossPoint]:
+    """Each position."""
+    (effect,) = curve.report.effects
+    score = curve.in_context
+    for position in curve.positions:
+        yield LossPoint(
+            line,
+            curve.report,
+            effect,
+            curve=curve,
+            position=position,
+            losses=curve.at(position),
+            score=score,
+        )
 
 
 SHOWN = 10
@@ -212,4 +291,14 @@ AT_TOKENS = Form[TokenEffects](
     page="attnviz.commands.ablate.shown:page",
     top=SHOWN,
     mean=mean_tokens,
+)
+TOGETHER_AT_TOKENS = replace(AT_TOKENS, fields=TOKEN_TOGETHER)
+AT_POSITIONS = Form[LossCurve](
+    "ablate",
+    CURVE,
+    points,
+    lambda curve: facts(curve.report.capture),
+    view="attnviz.commands.ablate.curve_shown:view",
+    picture="attnviz.commands.ablate.curve_shown:draw",
+    mean=mean_curve,
 )

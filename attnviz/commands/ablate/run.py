@@ -107,11 +107,13 @@ def ablate_each(
 
 
 def ablate_tokens(
-    model: "LoadedModel", text: str, options: TextOptions, how: Ablating
+    model: "LoadedModel", text: str, options: TextOptions, how: Ablating, *, together: bool = False
 ) -> TokenEffects:
-    """Ablate one part at a time, and keep the change of each token that followed."""
+    """Ablate one part at a time, or all together, and keep the change of each token that
+    followed."""
     prepared = _prepared(model, text, options, how)
-    found = _ablate(prepared, how, [(part,) for part in _chosen(prepared, how)])
+    parts = _chosen(prepared, how)
+    found = _ablate(prepared, how, [tuple(parts)] if together else [(part,) for part in parts])
     changes = np.stack([after - found.before for after in found.after])
     before, first = found.before.astype(np.float32), _first_followed(prepared)
     tokens = prepared.empty.query_tokens[first - 1 :]

@@ -35,6 +35,8 @@ from attnviz.draw.terminal.cells import Column, TableColumns, words
 from attnviz.draw.titles import amount, probability, with_error
 from attnviz.draw.view import Pane, ResultView, Table
 from attnviz.errors import readable, series
+from attnviz.records.interventions import Effect
+from attnviz.records.parts import Part
 from attnviz.records.rows import at
 
 
@@ -44,7 +46,7 @@ def _part(report: AblationReport) -> str:
     return {"head": "head", **OTHER_PARTS}[kinds.pop()] if len(kinds) == 1 else "part"
 
 
-def _replaced(report: AblationReport) -> str:
+def replaced(report: AblationReport) -> str:
     """The replacement of a part, or the fate of a link."""
     cut = report.cut
     if cut is not None:
@@ -125,7 +127,7 @@ def _change_of(report: AblationReport) -> str:
 def _view(report: AblationReport, **more: Any) -> ResultView:
     """A view of what replaces a part and what is measured, with the finding."""
     about = _measured(report), _change_of(report)
-    return ResultView(_replaced(report), report.capture, report.lines, "text", about, **more)
+    return ResultView(replaced(report), report.capture, report.lines, "text", about, **more)
 
 
 def view(report: AblationReport, top: int | None = None, *, unicode: bool = True) -> ResultView:
@@ -167,12 +169,11 @@ def _chance(report: AblationReport) -> str:
 def view_together(both: BeforeAfter, *, unicode: bool = True) -> ResultView:
     """The next tokens with the parts and without them, side by side."""
     shown = both if both.report.lines is None else None
-    return _view(both.report, found=_effect_together(both), next_tokens=shown)
+    return _view(both.report, found=_effect_together(both.report), next_tokens=shown)
 
 
-def _effect_together(both: BeforeAfter) -> str:
+def _effect_together(report: AblationReport) -> str:
     """The effect in a sentence."""
-    report = both.report
     (effect,) = report.effects
     names = ", ".join(part_name(part, ()) for part in effect.parts)
     if report.cut is not None and len(effect.parts) == sum(report.capture.model.heads_per_layer):
@@ -194,7 +195,7 @@ def _effect_together(both: BeforeAfter) -> str:
 # The change at each token without each part.
 
 NAMED = 3
-"""Tokens that are named for each part."""
+"""Tokens that are named for each part, and parts that are named of a set."""
 
 
 def token_labels(effects: TokenEffects, *, unicode: bool = True) -> list[str]:
@@ -205,13 +206,20 @@ def token_labels(effects: TokenEffects, *, unicode: bool = True) -> list[str]:
     return [f"{position} {label}" for position, label in enumerate(labels, effects.first)]
 
 
+def name_of_set(effect: Effect[Part]) -> str:
+    """`L1H2`; of a set `L1H2, L3H0`, or `12 parts`."""
+    names = [part_name(part, ()) for part in effect.parts]
+    return ", ".join(names) if len(names) <= NAMED else amount(len(names), "part")
+
+
 def view_tokens(
     effects: TokenEffects, top: int | None = None, *, unicode: bool = True
 ) -> ResultView:
     """All parts down and tokens across, and a table of the tokens that each part changes most."""
     report, chosen = effects.report, effects.strongest[:top]
     labels = token_labels(effects, unicode=unicode)
-    parts = [part_name(effect.parts[0], ()) for effect in report.effects]
+    parts = [name_of_set(effect) for effect in report.effects]
+    several = any(len(effect.parts) > 1 for effect in report.effects)
 
     def told(i: int, k: int) -> str:
         error = "" if effects.errors is None else f" ± {effects.errors[i, k]:.4f}"
@@ -234,6 +242,7 @@ def view_tokens(
         most=largest(effects.changes),
         table=Table(chosen, _columns(effects, chosen, labels, parts)),
         notes=_about_tokens(effects, labels),
+        found=_effect_together(report) if several else "",
     )
 
 
@@ -260,7 +269,9 @@ def _columns(
 
 
 def _about_tokens(effects: TokenEffects, labels: Sequence[str]) -> Sequence[str]:
-    notes = ["the part with the largest change of a single token comes first"]
+    notes = list[str]()
+    if len(effects.report.effects) > 1:
+        notes.append("the part with the largest change of a single token comes first")
     if effects.first < 0:
         notes.append(
             "the texts have several lengths: tokens are counted from the end, as far as all texts "

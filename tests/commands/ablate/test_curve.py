@@ -1,0 +1,155 @@
+"""`attnviz ablate --together`: a set of heads away at each token, and the loss by position."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from matplotlib.collections import PolyCollection
+
+import attnviz
+from attnviz.errors import ExitStatus, UsageError
+from tests.conftest import Run
+from tests.hooked import Hooked
+from tests.reading import on_one_line, rows_in
+
+TEXTS = [
+    "a blue bird slept . the bird was blue",
+    "Anna met Ben and Clara . Anna met Ben and Clara . Anna met Ben",
+    "the cat sat near the old door and then it slept",
+]
+SET = (3, 1), (4, 0)
+HEADS = "L3H1,L4H0"
+
+
+def without_set(hooked: Hooked, text: str) -> np.ndarray:
+    """The log-probability of each token that followed, with a plain hook on each head."""
+
+    def zero(heads: list[int]):
+        def change(_module: torch.nn.Module, args: tuple[torch.Tensor]) -> tuple[torch.Tensor]:
+            z = args[0].clone()
+            for head in heads:
+                z[..., head * hooked.width : (head + 1) * hooked.width] = 0
+            return (z,)
+
+        return change
+
+    layers = hooked.model.transformer.h
+    handles = [
+        layers[layer].attn.c_proj.register_forward_pre_hook(zero([head])) for layer, head in SET
+    ]
+    after = hooked.followed(text).numpy()
+    for handle in handles:
+        handle.remove()
+    return after
+
+
+def test_each_token_without_a_set_is_as_hooks_on_all_its_heads_make_it() -> None:
+    hooked = Hooked()
+    rows = attnviz.ablate(TEXTS[1], heads=HEADS, together=True, rows="token").rows
+    before, after = hooked.followed(TEXTS[1]).numpy(), without_set(hooked, TEXTS[1])
+    np.testing.assert_allclose([row["before"] for row in rows], before, atol=1e-4)
+    np.testing.assert_allclose([row["after"] for row in rows], after, atol=1e-4)
+    assert [(part["layer"], part["head"]) for part in rows[0]["parts"]] == list(SET)
+    assert np.abs(after - before).max() > 1
+
+
+def test_the_mean_of_its_tokens_is_what_the_set_costs_together(run: Run) -> None:
+    found = attnviz.ablate(TEXTS, heads=HEADS, together=True, rows="token", mlps="1")
+    both = attnviz.ablate(TEXTS, heads=HEADS, together=True, mlps="1")
+    mean = found.record.report.effects[0].change.mean
+    assert mean == pytest.approx(both.record.report.effects[0].change.mean, abs=1e-6)
+    out = run("ablate", TEXTS[0], "--head", HEADS, "--together", "--rows", "token").out
+    assert "without L3H1, L4H0: " in out
+    assert "largest change of a single token" not in out  # there is one row
+    many = run("ablate", TEXTS[0], "--head", "all", "--together", "--rows", "token").out
+    assert "20 parts" in many
+
+
+def curves(texts: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
+    hooked = Hooked()
+    return [(-hooked.followed(text).numpy(), -without_set(hooked, text)) for text in texts]
+
+
+def test_the_curve_has_the_mean_loss_of_the_texts_that_have_a_position() -> None:
+    found = attnviz.ablate(TEXTS, heads=HEADS, together=True, curve=True, between="2:9")
+    each = curves(TEXTS)
+    rows = [row for row in found.rows if row["line"] is None]
+    assert [row["position"] for row in rows] == list(range(1, max(len(a) for a, _ in each) + 1))
+    for row in rows:
+        there = [(a[row["position"] - 1], b[row["position"] - 1]) for a, b in each if
+                 len(a) >= row["position"]]  # fmt: skip
+        whole, without = np.array(there, np.float64).T
+        assert row["texts"] == len(there)
+        for name, values in (("loss", whole), ("loss_without", without),
+                             ("loss_change", without - whole)):  # fmt: skip
+            assert row[name] == pytest.approx(values.mean(), abs=1e-4)
+            if len(there) > 1:
+                error = values.std(ddof=1) / len(there) ** 0.5
+                assert row[f"{name}_error"] == pytest.approx(error, abs=1e-4)
+            else:
+                assert row[f"{name}_error"] is None
+
+
+def test_the_in_context_score_is_the_late_loss_less_the_early_one() -> None:
+    found = attnviz.ablate(TEXTS, heads=HEADS, together=True, curve=True, between="2:9")
+    scores = []  # within 3 positions: more would overlap
+    for whole, without in curves(TEXTS):
+        if len(whole) >= 9:
+            scores.append([x[5:12].mean() - x[:5].mean() for x in (whole, without)])
+    score = found.record.in_context
+    assert score.whole.mean == pytest.approx(np.mean(scores, axis=0)[0], abs=1e-4)
+    assert score.without.mean == pytest.approx(np.mean(scores, axis=0)[1], abs=1e-4)
+    assert score.whole.mean != pytest.approx(score.without.mean, abs=1e-2)
+    assert found.rows[-1]["in_context"] == pytest.approx(score.whole.mean, abs=1e-6)
+
+
+def test_a_text_that_does_not_reach_the_late_position_has_no_score(run: Run) -> None:
+    given = "ablate", TEXTS[0], "--head", HEADS, "--together", "--curve"
+    out = run(*given).out
+    assert "no in-context score: no text has a position 500" in on_one_line(out)
+    assert rows_in(run(*given, "-f", "jsonl").out)[0]["in_context"] is None
+    long = run("ablate", "the cat slept . " * 45, *given[2:], "--between", "20:170")
+    score = "in-context score, the loss at 170 less that at 20, within 5 positions: -"
+    assert score in on_one_line(long.out)
+
+
+@pytest.mark.parametrize(
+    ("between", "wrong"),
+    [
+        ("50", "--between '50' is not EARLY:LATE"),
+        ("9:2", "--between '9:2' is not EARLY:LATE"),
+        ("50:256", "position 256 is beyond the model's context of 256 tokens"),
+    ],
+)
+def test_positions_that_cannot_be_are_refused(run: Run, between: str, wrong: str) -> None:
+    given = "--head", HEADS, "--together", "--curve", "--between", between
+    ended = run("ablate", TEXTS[0], *given)
+    assert ended.status is ExitStatus.USAGE
+    assert ended.err.startswith(f"attnviz: {wrong}")
+
+
+def test_a_curve_is_of_a_set_and_of_the_tokens_of_the_text() -> None:
+    for more in ({}, {"together": True, "answer": "blue"}, {"together": True, "rows": "token"}):
+        with pytest.raises(UsageError):
+            attnviz.ablate(TEXTS[0], heads=HEADS, curve=True, **more)
+    with pytest.raises(UsageError, match="is for curve"):
+        attnviz.ablate(TEXTS[0], heads=HEADS, between="2:9")
+
+
+def test_its_picture_has_both_curves_and_their_bands(run: Run, tmp_path: Path) -> None:
+    found = attnviz.ablate(TEXTS, heads=HEADS, together=True, curve=True, between="2:9")
+    axes = found.figure().axes[0]
+    whole, without = (line for line in axes.lines if len(line.get_xdata()) > 2)
+    rows = [row for row in found.rows if row["line"] is None]
+    np.testing.assert_allclose(whole.get_ydata(), [row["loss"] for row in rows], atol=1e-6)
+    np.testing.assert_allclose(
+        without.get_ydata(), [row["loss_without"] for row in rows], atol=1e-6
+    )
+    assert len([each for each in axes.collections if isinstance(each, PolyCollection)]) == 2
+    file = tmp_path / "curve.svg"
+    given = "--head", HEADS, "--together", "--curve", "-o", str(file)
+    assert run("ablate", TEXTS[1], *given).status is ExitStatus.OK
+    drawn = file.read_text(encoding="utf-8")
+    for name in ("without L3H1, L4H0", "all parts", "position", "loss (nats)"):
+        assert f">{name}<" in drawn
