@@ -258,15 +258,17 @@ _program = cache(lambda: typer.main.get_command(app))
 
 def main(arguments: Sequence[str], session: Session) -> ExitStatus:
     """Run the command line; every error ends here, as one sentence on stderr."""
-    logger, kept = getLogger("attnviz.plugins"), list[LogRecord]()
-    logger.addFilter(kept.append)  # type: ignore[arg-type]  # a filter that drops every record
+    loggers, kept = [getLogger("attnviz.plugins"), getLogger("attnviz.notes")], list[LogRecord]()
+    for logger in loggers:
+        logger.addFilter(kept.append)  # type: ignore[arg-type]  # a filter that drops every record
     try:
         return _run(arguments, session)
     finally:  # when it is known whether notes are wanted
-        logger.removeFilter(kept.append)  # type: ignore[arg-type]
+        for logger in loggers:
+            logger.removeFilter(kept.append)  # type: ignore[arg-type]
         if "_ATTNVIZ_COMPLETE" not in session.environment.variables:
-            for record in kept:
-                session.note(record.getMessage())
+            for message in dict.fromkeys(record.getMessage() for record in kept):
+                session.note(message)
 
 
 def _run(arguments: Sequence[str], session: Session) -> ExitStatus:

@@ -46,8 +46,9 @@ from attnviz.corpus.shards import check_unchanged
 from attnviz.corpus.tables import HeadExample, TokenMass, table_bytes
 from attnviz.errors import AttnvizError, InputError, OutputError, UsageError, option
 from attnviz.kit.prepare import load_model
+from attnviz.kit.scores import chosen_heads
 from attnviz.records.capture import FloatArray, IntArray
-from attnviz.records.heads import Head, choose_heads
+from attnviz.records.heads import Head
 from attnviz.records.metrics import HeadLinks
 from attnviz.records.tokens import SPECIAL_LABEL
 
@@ -75,7 +76,7 @@ class Worker:
                 f"a scan is of texts, but this attention of {self._model.identity.name} is of two",
                 f"give {option('kind', 'encoder')}, or another model",
             )
-        identity, chosen = self._model.identity, job.request.heads
+        identity = self._model.identity
         self._length = min(job.request.length, self._model.tokenizer.context)
         self._origin = Origin(
             scan=job.scan,
@@ -83,7 +84,7 @@ class Worker:
             model=identity,
             bos=self._model.tokenizer.bos,
         )
-        self._heads = sorted(choose_heads(identity.heads_per_layer, chosen.layers, chosen.heads))
+        self._heads = sorted(chosen_heads(self._model, job.request.heads))
         # on a graphics processor, to choose links in each layer is to wait for it
         on_processor = self._origin.device == "cpu"
         keeping = Keeping.of(job.shards, len(self._heads), self._length, job.text)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from attnviz.commands.show.command import ShowOptions, shown_of
-from attnviz.commands.show.run import Shown, pieces_of
+from attnviz.commands.show.run import Shown, named_in, pieces_of
 from attnviz.draw.titles import amount, transform_title
 from attnviz.errors import UsageError, option
 from attnviz.inputs import arrays
@@ -231,7 +231,7 @@ def capture(
     options = replace(options, matched=True)
     each = zip(texts, paired(options, text_pair, texts), strict=True)
     inner = side_of(inner, texts[0], options)
-    plan = plan_heads(inner.identity, inner.card.heads, which)
+    plan = plan_heads(inner.identity, inner.card.heads, named_in(inner, which))
 
     def recorded(one: str, how: TextOptions) -> Capture:
         prepared = prepare(inner, one, how).with_gates()
