@@ -119,11 +119,11 @@ def align(
     Returns:
         a result whose record is an `Alignment`.
     """
-    which = which_heads(layers, heads)
     captured = getattr(text, "record", text)
     if isinstance(captured, Capture):
-        return _result(captured, which)
+        return _result(captured, which_heads(None, layers, heads))
     ready = loaded(model)
+    which = which_heads(ready, layers, heads)
     options = ready._text_options(None, False, None, target, (), audio, start)
     prepared = prepare(ready._loaded, str(captured), options)
     check_aligned(prepared.empty)

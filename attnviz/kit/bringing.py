@@ -28,6 +28,7 @@ from attnviz.kit.choose import (
 )
 from attnviz.kit.intervene import keep_next_tokens
 from attnviz.kit.prepare import HeadOptions, Prepared
+from attnviz.kit.sets import with_names
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import RESTS, VALUE_NORMS, Capture, FloatArray
 from attnviz.records.exhibit import Choice, Exhibit
@@ -212,7 +213,10 @@ def one_row(
 def _head(prepared: Prepared, named: str | None) -> tuple[Choice, Exhibit | None]:
     """The head, the reason for its choice, and its pattern, or None if the user named the head."""
     model = prepared.model
-    plan = plan_heads(model.identity, model.card.heads, HeadOptions(heads=named))
+    heads = HeadOptions(heads=named)
+    if heads.of_sets:
+        heads = with_names(model, heads, prepared.options.max_memory)
+    plan = plan_heads(model.identity, model.card.heads, heads)
     if named is not None and len(plan.recorded) != 1:
         raise UsageError(
             f"{option('head', named)} names {len(plan.recorded)} heads",

@@ -13,10 +13,9 @@ import numpy as np
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.prepare import HeadOptions, Prepared, encode, prepare
-from attnviz.kit.scores import chosen_heads
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.records.capture import Capture, FloatArray
-from attnviz.records.heads import choose_layers
+from attnviz.records.heads import choose_heads, choose_layers
 from attnviz.records.interventions import ChangedRun, Intervention, Interventions, Site, SourceRun
 from attnviz.records.parts import Part
 from attnviz.records.paths import Paths, Receiver
@@ -132,7 +131,7 @@ def named_parts(model: "LoadedModel", heads: HeadOptions, mlps: str | None) -> l
     """The heads and the MLPs that are named."""
     heads_per_layer, parts = model.identity.heads_per_layer, list[Part]()
     if heads.named:
-        chosen = chosen_heads(model, heads)
+        chosen = choose_heads(heads_per_layer, heads.layers, heads.heads)
         parts += [Part("head", head.layer, head.head) for head in chosen]
     if mlps is not None:
         layers = choose_layers(len(heads_per_layer), mlps, "mlps")

@@ -95,7 +95,8 @@ class TextOptions:
 class HeadOptions:
     """A choice of heads: `layers` and `heads` as a user names them, `everything`, or a default.
 
-    `layers`: a list such as `1`, `0-3` or `all`; `heads`: the same, or full names such as `L1H2`.
+    `layers`: a list such as `1`, `0-3` or `all`; `heads`: the same, or full names such as `L1H2`,
+    or sets (kit/sets.py).
     """
 
     layers: str | None = None
@@ -105,6 +106,11 @@ class HeadOptions:
     @property
     def named(self) -> bool:
         return self.layers is not None or self.heads is not None
+
+    @property
+    def of_sets(self) -> bool:
+        """Whether there is a set among them that a measure names, such as `top5:induction`."""
+        return ":" in (self.heads or "")
 
 
 # The conversion of a text to the tokens that a model reads, cut if they are too many.

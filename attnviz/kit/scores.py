@@ -3,13 +3,10 @@
 text ─► tokens ─► run ─► rows ─► metrics ─► roles
 """
 
-import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from logging import INFO, getLogger
-from math import isnan, nan
+from math import nan
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -22,7 +19,7 @@ from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare, pre
 from attnviz.records.apply import exhibit_of
 from attnviz.records.capture import VALUE_NORMS, Capture, FloatArray, PatternBlock
 from attnviz.records.exhibit import LITTLE_LEFT, Choice, whole_map
-from attnviz.records.heads import Head, choose_heads, every_head
+from attnviz.records.heads import Head, choose_heads
 from attnviz.records.images import MeasurePatches
 from attnviz.records.metrics import (
     IMAGE_METRICS,
@@ -82,7 +79,7 @@ def score_text(
     model = side_of(model, texts[0], options)
     several = model.reads != "text" and options.given
     each = [replace(options, given=(one,)) for one in several] if several else [options]
-    chosen = chosen_heads(model, heads)
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     runs = (prepare(model, text, one) for text in texts for one in each)
     report = _report([_score_run(run, chosen, transforms) for run in runs])
     return replace(report, on_probe=_roles_on_probe(model, report))
@@ -164,7 +161,7 @@ def score_probe(
             "the probe cannot measure attention between two texts",
             f"give {option('kind', 'encoder')}, or a text",
         )
-    chosen = chosen_heads(model, heads)
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     samples, before = [], 0
     for n in range(probe.samples):
         prepared, before = _repeated(model, probe, probe.seed + n, options)
@@ -184,13 +181,8 @@ def score_probe(
     rows = f"all rows, for previous, duplicate and induction {rows}"
     convention = f"{front}{drawn} from seed {probe.seed}; {rows}"
     report = replace(_report(samples), probe=convention, others=())
-    if probe == Probe() and not heads.named and options.bos is None:  # shown beside those on a text
-        roles = {str(each.head): each.role.name for each in report.heads if each.role}
-        scores = {
-            str(each.head): {name: measured(own.mean) for name, own in each.metrics.items()}
-            for each in report.heads
-        }
-        cache.keep(model, PROBED, {"roles": roles, "scores": scores})
+    if probe == Probe() and not heads.named and options.bos is None:
+        _keep_probe(model, report)
     return report
 
 
@@ -220,6 +212,16 @@ def _repeated(
 PROBED = "roles"
 
 
+def _keep_probe(model: "LoadedModel", report: HeadReport) -> None:
+    """Keep the table: for roles beside those on a text, and for sets of heads (sets.py)."""
+    roles = {str(each.head): each.role.name for each in report.heads if each.role}
+    scores = {
+        str(each.head): {name: measured(own.mean) for name, own in each.metrics.items()}
+        for each in report.heads
+    }
+    cache.keep(model, PROBED, {"roles": roles, "scores": scores})
+
+
 def _roles_on_probe(model: "LoadedModel", report: HeadReport) -> dict[str, str]:
     """The roles of these heads on the probe, if these were kept."""
     from attnviz.records.metrics import ROLES  # of plugins, too, which others do not import
@@ -228,109 +230,6 @@ def _roles_on_probe(model: "LoadedModel", report: HeadReport) -> dict[str, str]:
     names, heads = {role.name for role in ROLES}, {str(each.head) for each in report.heads}
     known = kept.items() if isinstance(kept, dict) else ()
     return {head: role for head, role in known if head in heads and role in names}
-
-
-# Sets of heads that the probe names: `top5:induction`, `induction:0.4`, `role:sink`.
-
-SET = re.compile(
-    r"\s*(?:(?:top(?P<top>[1-9]\d{0,4})|(?P<role>role)):(?P<of>[\w -]+?)"
-    r"|(?P<score>[\w -]+?):(?P<least>-?(?:\d+\.?\d*|\.\d+)))\s*"
-)
-NOTES = getLogger("attnviz.notes")
-"""The command line writes what it is told as notes."""
-NOTES.setLevel(INFO)
-
-
-def chosen_heads(model: "LoadedModel", heads: HeadOptions) -> tuple[Head, ...]:
-    """The heads that a user names, also as sets of a measure; all where none is named."""
-    heads = with_sets(model, heads)
-    return choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
-
-
-def with_sets(model: "LoadedModel", heads: HeadOptions) -> HeadOptions:
-    """The same with the names of its heads in place of each set that a measure names.
-
-    The measure is the standard probe, taken once for each model and kept in the user's cache.
-
-    Raises:
-        UsageError: there is no such measure, no such head, or the model cannot read the probe.
-    """
-    if ":" not in (heads.heads or ""):
-        return heads
-    among = choose_heads(model.identity.heads_per_layer, heads.layers, None)
-    names = list[str]()
-    for item in str(heads.heads).split(","):
-        if ":" in item:
-            found = [str(head) for head in _of_set(model, item, among)]
-            NOTES.info("%s: %s", item.strip(), ", ".join(found))
-            names += found
-        else:
-            names.append(item)
-    return replace(heads, heads=",".join(names))
-
-
-def _of_set(model: "LoadedModel", item: str, among: Sequence[Head]) -> list[Head]:
-    """The heads of one set, of those that are `among` the chosen layers."""
-    from attnviz.records.metrics import METRICS, ROLES
-
-    found = SET.fullmatch(item.lower())
-    words = (found["of"] or found["score"]).replace("-", " ") if found else ""
-    by_role = found is not None and found["role"] is not None
-    short = {score.short: name for name, score in METRICS.items()}
-    name = words if by_role else short.get(words, words)
-    known = {role.name for role in ROLES} if by_role else {*METRICS}
-    if found is None or name not in known:
-        every = ", ".join(sorted(known or METRICS))
-        raise UsageError(
-            f"{option('heads', repr(item.strip()))} names no set of heads",
-            f"give top5:SCORE, SCORE:0.4 or role:ROLE; a {'role' if by_role else 'score'} is one "
-            f"of {every}",
-        )
-    probed = _probed(model)
-    if by_role:
-        heads = [head for head in among if probed[head][1] == name]
-        wrong = f"no head of these has the role {name!r} on the probe"
-    else:
-        scores = {head: probed[head][0][name] for head in among}
-        ranked = sorted(scores, key=lambda head: (descending(scores[head]), head))
-        heads = [head for head in ranked if not isnan(scores[head])]
-        wrong = f"no head has a score of {name!r} on the probe"
-        if found["top"]:
-            heads = heads[: int(found["top"])]
-        elif heads:
-            wrong = f"no head reaches {name} {found['least']} on the probe; {heads[0]} has most, "
-            wrong += f"{scores[heads[0]]:.2f}"
-            heads = [head for head in heads if scores[head] >= float(found["least"])]
-    if not heads:
-        raise UsageError(wrong, "see attnviz heads for the scores of all heads")
-    return heads
-
-
-ProbedHeads: TypeAlias = Mapping[Head, tuple[Mapping[str, float], str | None]]
-"""The scores of each head on the standard probe, and its role."""
-
-
-def _probed(model: "LoadedModel") -> ProbedHeads:
-    """The scores on the standard probe that were kept, else measured now."""
-    from attnviz.records.metrics import METRICS, ROLES
-
-    roles, kept = {role.name for role in ROLES}, cache.known(model, PROBED)
-    with suppress(AttributeError, KeyError, TypeError, ValueError):
-        known = dict[Head, tuple[Mapping[str, float], str | None]]()
-        for head in every_head(model.identity.heads_per_layer):
-            own = kept["scores"][str(head)]
-            scores = {n: nan if own[n] is None else float(own[n]) for n in METRICS}
-            role = kept["roles"].get(str(head))
-            known[head] = scores, role if role in roles else None
-        return known
-    report = score_probe(model, Probe(), TextOptions(), HeadOptions())
-    return {
-        each.head: (
-            {name: own.mean for name, own in each.metrics.items()},
-            each.role.name if each.role else None,
-        )
-        for each in report.heads
-    }
 
 
 def narrow(
@@ -408,12 +307,12 @@ def _check_length(captured: Capture) -> None:
 def _report(scored: Sequence[Scored]) -> HeadReport:
     """The means over samples, texts or images."""
     (empty, first), *others = scored
-    each_metrics, heads = [measure.metrics() for _, measure in scored], list[HeadMetrics]()
+    measured, heads = [measure.metrics() for _, measure in scored], list[HeadMetrics]()
     rows = sum((Counter(m.rows()) for _, m in scored if isinstance(m, MeasureHeads)), Counter())
     of_text = isinstance(first, MeasureHeads)
     resting = [m.resting() for _, m in scored if isinstance(m, MeasureHeads)]
-    for head in each_metrics[0]:
-        metrics = estimates([sample[head] for sample in each_metrics])
+    for head in measured[0]:
+        metrics = estimates([sample[head] for sample in measured])
         named = tuple(each.behaviour for each in empty.named(head.layer, head.head))
         if not of_text:
             heads.append(HeadMetrics(head, metrics, None, named))

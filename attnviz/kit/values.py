@@ -18,6 +18,7 @@ from attnviz.kit.options import HeadNames, LayerNames, Names
 from attnviz.kit.prepare import HeadOptions, TextOptions, Truncation
 from attnviz.kit.prepare import load_model as run_load_model
 from attnviz.kit.session import Session
+from attnviz.kit.sets import with_names
 from attnviz.models.catalog import Source
 from attnviz.models.placement import DType, Placement
 from attnviz.records.capture import PairKind
@@ -330,10 +331,17 @@ def layer_names(name: str, layers: LayerNames | None) -> str | None:
 
 
 def which_heads(
-    layers: HeadNames | None, heads: HeadNames | None, *, everything: bool = False
+    model: "Loaded | None",
+    layers: HeadNames | None,
+    heads: HeadNames | None,
+    *,
+    everything: bool = False,
 ) -> HeadOptions:
-    """The record that runs take."""
-    return HeadOptions(head_names(layers), head_names(heads), everything)
+    """The record that runs take; with a model, sets are replaced by the names of their heads."""
+    which = HeadOptions(head_names(layers), head_names(heads), everything)
+    if model is None or not which.of_sets:
+        return which
+    return with_names(model._loaded, which, model._max_memory)
 
 
 def _head_name(head: object) -> str:

@@ -117,6 +117,11 @@ def _numbers(
         limits = re.fullmatch(r"(-?\d{1,9})(?:-(-?\d{1,9}))?", item.strip())
         if item.strip().lower() == "all":
             numbers += range(count)
+        elif ":" in item:
+            raise UsageError(
+                f"{option('heads', repr(item))} is a set, and a capture has no probe to measure it",
+                "name heads, as in L1H2",
+            )
         elif limits is None:
             full_names = ", a name (L1H2 or 1.2)" if what == "head" else ""
             raise UsageError(

@@ -320,6 +320,12 @@ def begin(given: Mapping[str, Any], seed: object = None) -> None:
     _NOW.set(_call_options(given, seed))
 
 
+def add_to_call(name: str, found: object) -> None:
+    """Add to the options of the call under way what it found for them."""
+    if now := _NOW.get():
+        _NOW.set(replace(now, options={**now.options, name: found}))
+
+
 def _call_options(given: Mapping[str, Any], seed: object) -> CallOptions:
     options = {name: _plain(value) for name, value in given.items() if name not in ELSEWHERE}
     for name in OTHERS & given.keys():  # whole texts, which would be repeated for each result

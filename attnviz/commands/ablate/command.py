@@ -248,15 +248,16 @@ def ablate(
         a result whose record is an `AblationReport`; with `together` a `BeforeAfter`; with rows of
         tokens `TokenEffects`; with `curve` a `LossCurve`.
     """
+    model = loaded(model)
     others = other_texts(mean_from if resample_from is None else resample_from)
     ablating = Ablating(
-        heads=which_heads(layers, heads),
+        heads=which_heads(model, layers, heads),
         mlps=layer_names("mlps", mlps),
         layers=layer_names("whole_layers", whole_layers),
         replacing=Replacing(replacement, others, mean_by, draws, seed),
         cut=links_named(words("cut", cut), words("segments", segments), renormalise=renormalise),
     )
-    asked, model = asked_of_each(ablating, text, answer, versus), loaded(model)
+    asked = asked_of_each(ablating, text, answer, versus)
     how = paired(model._text_options(bos, special, truncate, image=image), text_pair, asked)
     runs = [(model._loaded, one, own, ask) for (one, ask), own in zip(asked, how, strict=True)]
     scored = between_named(between, model._loaded.tokenizer.context) if curve else None

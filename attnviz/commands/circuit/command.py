@@ -158,8 +158,9 @@ def circuit(
     Returns:
         a result whose record is a `CircuitReport`; with `find` a `CircuitSearch`.
     """
+    model = loaded(model)
     how = Circuiting(
-        heads=which_heads(layers, heads),
+        heads=which_heads(model, layers, heads),
         mlps=layer_names("mlps", mlps),
         replacement=replacement,
         align=words("align", align),
@@ -168,7 +169,7 @@ def circuit(
         subsets=subsets,
         seed=seed,
     )
-    asked, model = asked_of_each(how, text, answer, versus), loaded(model)
+    asked = asked_of_each(how, text, answer, versus)
     options = model._text_options(bos, special, truncate)
     sources = [None] * len(asked) if source is None else sources_of(source, len(asked))
     texts = (
@@ -236,10 +237,10 @@ def command_line(
     run_texts(session, call, to, text, load, doing=doing, pairs=pairs, fields=fields)
 
 
-def _how(call: Call[Result[Any]]) -> Circuiting:
+def _how(call: Call[Result[Any]], model: Loaded) -> Circuiting:
     """The circuit that a search begins with, and what replaces the other parts."""
     return Circuiting(
-        heads=which_heads(call["layers"], call["heads"]),
+        heads=which_heads(model, call["layers"], call["heads"]),
         mlps=layer_names("mlps", call["mlps"]),
         replacement=call["replacement"],
         align=words("align", call["align"]),
@@ -253,7 +254,7 @@ def _announce(
 ) -> Loaded:
     """The model, when stderr says how many runs a search of it takes, before it begins."""
     model = load()
-    how = _how(call)
+    how = _how(call, model)
     left = parts_left(model._loaded, how, call["find"])
     runs = runs_of_search(texts, len(left), call["find"])
     found, noun = amount(len(left), "part"), "pair" if how.replacement == "source" else "text"
@@ -272,7 +273,7 @@ def _search(
     check_prompts_alone(session)
     model = load()
     options = model._text_options(call["bos"], call["special"], call["truncate"])
-    how = _how(call)
+    how = _how(call, model)
 
     def measure_of(
         text: str,

@@ -113,10 +113,8 @@ def compare(
     if against is not None:
         _check_one_text(texts, query)
     model = loaded(model)
-    options, which = (
-        model._text_options(bos, special, truncate, image=image, text_pair=text_pair),
-        which_heads(layers, heads),
-    )
+    options = model._text_options(bos, special, truncate, image=image, text_pair=text_pair)
+    which = which_heads(model, layers, heads)
     done = transforms(
         weighted=weighted, chars=chars, words=words, drop_sink=drop_sink, drop_key=drop_key
     )

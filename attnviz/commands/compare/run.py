@@ -23,11 +23,11 @@ from attnviz.commands.compare.record import (
 )
 from attnviz.errors import InputError, UsageError, option
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare, side_of
-from attnviz.kit.scores import check_merge, chosen_heads
+from attnviz.kit.scores import check_merge
 from attnviz.records.apply import NOTHING, exhibit_of
 from attnviz.records.capture import Capture, FloatArray, LayerPattern
 from attnviz.records.exhibit import Choice, whole_map
-from attnviz.records.heads import Head, Pairing, every_head
+from attnviz.records.heads import Head, Pairing, choose_heads, every_head
 from attnviz.records.positions import one_position
 from attnviz.records.tokens import Token, numbered
 from attnviz.records.transforms import SpecialDropped, Transforms
@@ -53,7 +53,7 @@ def compare_texts(
     model = side_of(model, texts[0], options)
     _check_no_sounds(model)
     _check_kind(model)
-    chosen = chosen_heads(model, heads)
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     captures, vectors, queries = list[Capture](), list[FloatArray](), list[int]()
     for number, text in enumerate(texts, start=1):
         prepared = prepare(model, text, options)
@@ -161,7 +161,7 @@ def compare_models(
 ) -> ModelComparison:
     """Compare the heads of two models over one text; over words where their tokens differ."""
     _check_models(model, other, transforms)
-    chosen = chosen_heads(model, heads)
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     every = every_head(other.identity.heads_per_layer)
     missing = [head for head in chosen if head not in every]
     if pair == "same" and missing:

@@ -6,8 +6,8 @@ from attnviz.commands.heads.retrieval import FOR_ANSWERS, heads_for_answers, not
 from attnviz.draw.titles import amount
 from attnviz.errors import readable
 from attnviz.kit.prepare import HeadOptions
-from attnviz.kit.scores import chosen_heads
 from attnviz.records.exhibit import Choice
+from attnviz.records.heads import choose_heads
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -24,7 +24,7 @@ def choice_of(model: "LoadedModel", heads: HeadOptions, max_memory: int | None =
     retrieving = () if heads.named else heads_for_answers(model, max_memory)
     if retrieving:
         return Choice(tuple(sorted(retrieving)), "retrieval")
-    chosen = chosen_heads(model, heads)
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     return Choice(chosen, "asked" if heads.named else "all")
 
 

@@ -239,7 +239,8 @@ def generate(
         model: a name as for `load_model`, or a loaded model.
     """
     asked, documents, parts = prompt_of(prompt), documents_of(docs), words("segments", segments)
-    model, which = loaded(model), which_heads(layers, heads)
+    model = loaded(model)
+    which = which_heads(model, layers, heads)
     images = (asked.images if isinstance(asked, Question) else ()) or image  # its own come first
     options = model._text_options(bos, special, truncate, None, images)
     made = partial(prompt_for, model._loaded, by=by, wanted=parts, raw=raw)
@@ -333,7 +334,7 @@ def command_line(
     prompt = prompt_given(session, call, text, chat, lines=lines)
     ready = model_of(session, model, run)
     before = Before(documents, _files_before(call), folder_of(chat or text.file))
-    which = which_heads(call["layers"], call["heads"])
+    which = which_heads(ready, call["layers"], call["heads"])
     with session.running("measuring which heads retrieve"):
         choice = choice_of(ready._loaded, which, ready._max_memory)
     results = partial(results_file, pages=pages, before=before, heads=names_of(choice))

@@ -26,9 +26,8 @@ from attnviz.inputs.beside import BoxLine, box_of, local_picture
 from attnviz.inputs.images import read_picture
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.kit.result import Form, Result
-from attnviz.kit.scores import chosen_heads
 from attnviz.records.capture import Capture, ModelIdentity, PatternBlock
-from attnviz.records.heads import Head
+from attnviz.records.heads import Head, choose_heads
 from attnviz.records.images import are_sinks, one_sheet, spatial_entropy, take_much
 from attnviz.records.metrics import Estimate
 from attnviz.records.places import BESIDE, Box
@@ -131,7 +130,9 @@ class BoxTask:
         asked = box_of(line)
         prepared, number = self._prepared(asked)
         box = _in_shares(asked.box, prepared.empty, number)
-        heads = chosen_heads(self.model, self.heads)
+        heads = choose_heads(
+            self.model.identity.heads_per_layer, self.heads.layers, self.heads.heads
+        )
         measure = MeasureBoxes(prepared.empty, number, box, _queries(prepared, asked.query))
         if not measure.chance:
             raise InputError(

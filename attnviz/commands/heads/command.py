@@ -276,17 +276,18 @@ def heads(
         `LabelReport`, `BoxReport` or `AlignmentScores`.
     """
     captured: Any = getattr(text, "record", text)
-    which = which_heads(layers, heads)
     done = transforms(
         weighted=weighted, chars=chars, words=words, drop_sink=drop_sink, drop_key=drop_key
     )
     if receiver and isinstance(captured, Capture):
         raise UsageError(f"{option('receiver')} runs a text", "give the text, not its capture")
-    if isinstance(captured, Capture) and alignment:
-        return of_alignment(alignment_scores(captured, which), top)
     if isinstance(captured, Capture):
+        which = which_heads(None, layers, heads)
+        if alignment:
+            return of_alignment(alignment_scores(captured, which), top)
         return of_report(narrow(score_capture(captured, which, done), sort, role, top))
     model = loaded(model)
+    which = which_heads(model, layers, heads)
     options = model._text_options(bos, special, truncate, target, image, audio, start, text_pair)
     said, *more = texts = texts_of(captured or "")
     if more and (alignment or receiver or boxes is not None):
@@ -366,7 +367,7 @@ def _score_lines(
     options = model._text_options(
         call["bos"], call["special"], call["truncate"], None, call["image"]
     )
-    which, inner = which_heads(call["layers"], call["heads"]), model._loaded
+    which, inner = which_heads(model, call["layers"], call["heads"]), model._loaded
 
     def scored(file: Path, what: str, run: Callable[[str], R], none: str) -> list[R]:
         lines = session.progress(read_lines(None, file, session.stdin), what)

@@ -26,9 +26,8 @@ from attnviz.inputs.text import Stdin, read_lines
 from attnviz.kit.option import R
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
 from attnviz.kit.result import Form, Result
-from attnviz.kit.scores import chosen_heads
 from attnviz.records.capture import Capture, ModelIdentity, PatternBlock
-from attnviz.records.heads import Head
+from attnviz.records.heads import Head, choose_heads
 from attnviz.records.metrics import Estimate
 from attnviz.records.places import RawImage
 from attnviz.records.positions import find_positions
@@ -193,7 +192,7 @@ def run_labelled(
 
     `folder`: that of the images that it names.
     """
-    chosen = chosen_heads(model, heads)
+    chosen = choose_heads(model.identity.heads_per_layer, heads.layers, heads.heads)
     text = labelled(line, folder)
     options = replace(options, given=text.images) if text.images else options
     prepared = prepare(model, text.text, options)

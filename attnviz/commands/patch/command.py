@@ -217,9 +217,10 @@ def patch(
     Returns:
         a result whose record is a `PatchReport`; with `together` a `PatchedTogether`.
     """
+    model = loaded(model)
     patching = Patching(
         part,
-        which_heads(layers, heads),
+        which_heads(model, layers, heads),
         layer_names("mlps", mlps),
         queries=token_names("queries", query),
         align=words("align", align),
@@ -229,7 +230,7 @@ def patch(
         fast=fast,
         check=check,
     )
-    asked, model = asked_of_each(patching, text, answer, versus), loaded(model)
+    asked = asked_of_each(patching, text, answer, versus)
     options = model._text_options(bos, special, truncate, image=image)
     return of_texts(text, _each(model._loaded, asked, source, options, top, together=together))
 

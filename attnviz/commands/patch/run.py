@@ -25,9 +25,8 @@ from attnviz.kit.intervene import (
     told_apart,
 )
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
-from attnviz.kit.scores import chosen_heads
 from attnviz.records.capture import FloatArray
-from attnviz.records.heads import choose_layers
+from attnviz.records.heads import choose_heads, choose_layers
 from attnviz.records.interventions import ChangedRun, Edit, Intervention, Site, SiteKind, SourceRun
 from attnviz.records.paths import LETTERS, LOGITS, MlpsOnPaths, Paths, Receiver, SlopeOf
 from attnviz.records.places import GivenBeside
@@ -176,7 +175,7 @@ def patch_text(
     task = _task(model, text, source, options, how)
     heads_per_layer, heads = model.identity.heads_per_layer, how.heads
     if how.kind == "head":
-        chosen = chosen_heads(model, heads)
+        chosen = choose_heads(heads_per_layer, heads.layers, heads.heads)
         sites = [Site("head", each.layer, each.head) for each in chosen]
     else:
         layers = choose_layers(len(heads_per_layer), heads.layers or "all", "layers")

@@ -170,7 +170,7 @@ def scan(
     paths = tuple(path_of("corpus", path) for path in corpus)
     if field != Request.key:
         check_field(corpus_files(paths, store.where), field)
-    which = which_heads(layers, heads)
+    which = which_heads(None, layers, heads)
     request = Request(
         paths, split=split, key=field, length=length, documents=max_docs, seed=seed, heads=which
     )

@@ -24,6 +24,8 @@ from attnviz.corpus.record import NONE, Record, record_of_bytes, skipped_of_byte
 from attnviz.corpus.shards import SHARD, corpus_files, shards_of
 from attnviz.corpus.tables import part_of
 from attnviz.errors import InputError
+from attnviz.kit.prepare import load_model
+from attnviz.kit.sets import with_names
 from attnviz.models.catalog import Source, files_of_model, state_of_memory
 
 if TYPE_CHECKING:
@@ -267,6 +269,9 @@ def make_plan(
     store: Store, request: Request, source: Source, model: "LoadedModel | None" = None
 ) -> ScanPlan:
     """Plan a scan, perhaps with a model that is in memory; nothing is written."""
+    if request.heads.of_sets:  # measured here, once, and not by each worker
+        whole, memory = model or load_model(source), source.placement.max_memory
+        request = replace(request, heads=with_names(whole, request.heads, memory))
     files = corpus_files(request.paths, avoid=store.where)
     size = sum(file.size for file in files)
     shards = list(shards_of(files, request.split, request.shard or shard_size(size)))

@@ -46,9 +46,8 @@ from attnviz.corpus.shards import check_unchanged
 from attnviz.corpus.tables import HeadExample, TokenMass, table_bytes
 from attnviz.errors import AttnvizError, InputError, OutputError, UsageError, option
 from attnviz.kit.prepare import load_model
-from attnviz.kit.scores import chosen_heads
 from attnviz.records.capture import FloatArray, IntArray
-from attnviz.records.heads import Head
+from attnviz.records.heads import Head, choose_heads
 from attnviz.records.metrics import HeadLinks
 from attnviz.records.tokens import SPECIAL_LABEL
 
@@ -76,7 +75,7 @@ class Worker:
                 f"a scan is of texts, but this attention of {self._model.identity.name} is of two",
                 f"give {option('kind', 'encoder')}, or another model",
             )
-        identity = self._model.identity
+        identity, chosen = self._model.identity, job.request.heads
         self._length = min(job.request.length, self._model.tokenizer.context)
         self._origin = Origin(
             scan=job.scan,
@@ -84,7 +83,7 @@ class Worker:
             model=identity,
             bos=self._model.tokenizer.bos,
         )
-        self._heads = sorted(chosen_heads(self._model, job.request.heads))
+        self._heads = sorted(choose_heads(identity.heads_per_layer, chosen.layers, chosen.heads))
         # on a graphics processor, to choose links in each layer is to wait for it
         on_processor = self._origin.device == "cpu"
         keeping = Keeping.of(job.shards, len(self._heads), self._length, job.text)

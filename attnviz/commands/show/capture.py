@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from attnviz.commands.show.command import ShowOptions, shown_of
-from attnviz.commands.show.run import Shown, named_in, pieces_of
+from attnviz.commands.show.run import Shown, pieces_of
 from attnviz.draw.titles import amount, transform_title
 from attnviz.errors import UsageError, option
 from attnviz.inputs import arrays
@@ -226,12 +226,12 @@ def capture(
         contribution: record contribution weights in place of weights.
     """
     texts, model = texts_of(text), loaded(model, implicit=True)
-    inner, which = model._loaded, which_heads(layers, heads, everything=True)
+    inner, which = model._loaded, which_heads(model, layers, heads, everything=True)
     options = model._text_options(bos, special, truncate, target, image, audio, start)
     options = replace(options, matched=True)
     each = zip(texts, paired(options, text_pair, texts), strict=True)
     inner = side_of(inner, texts[0], options)
-    plan = plan_heads(inner.identity, inner.card.heads, named_in(inner, which))
+    plan = plan_heads(inner.identity, inner.card.heads, which)
 
     def recorded(one: str, how: TextOptions) -> Capture:
         prepared = prepare(inner, one, how).with_gates()

@@ -92,7 +92,7 @@ def request_of(options: Mapping[str, Any]) -> OutputRequest:
     joined: dict[str, Any] = {"reduce": how or None, "over": over or None}
     return OutputRequest(
         look=Look(**chosen(Look)),
-        heads=which_heads(options.get("layers"), options.get("heads")),
+        heads=which_heads(None, options.get("layers"), options.get("heads")),
         transforms=Transforms(
             **chosen(Transforms),
             **joined,

@@ -27,15 +27,9 @@ from attnviz.kit.choose import (
     plan_heads,
     with_finding,
 )
-from attnviz.kit.prepare import (
-    LINK_BYTES,
-    PICTURE_BYTES,
-    HeadOptions,
-    Prepared,
-    TextOptions,
-    prepare,
-)
+from attnviz.kit.prepare import LINK_BYTES, PICTURE_BYTES, Prepared, TextOptions, prepare
 from attnviz.kit.result import notes_of
+from attnviz.kit.sets import with_names
 from attnviz.kit.write import Piece, choose_format, encoded, write_bytes
 from attnviz.records.apply import distances_of, exhibit_of, keys_of, queries_of, with_wholes
 from attnviz.records.capture import Capture, PatternBlock
@@ -66,15 +60,6 @@ def show_capture(captured: Capture, show: Show) -> Exhibit:
     return _exhibit(captured.only(choice.heads), choice, show)
 
 
-def named_in(model: "LoadedModel", heads: HeadOptions) -> HeadOptions:
-    """The same with the heads of each set that a measure names; rarely is there one."""
-    if ":" not in (heads.heads or ""):
-        return heads
-    from attnviz.kit.scores import with_sets
-
-    return with_sets(model, heads)
-
-
 def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show) -> Exhibit:
     """Run a text, and put its heads on show: whole, or as much as is needed of them."""
     prepared = prepare(model, text, replace(options, matched=True)).with_gates()
@@ -84,7 +69,8 @@ def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show)
 
         plan = plan_additions(model.identity, show)
         return _exhibit(prepared.record(plan.recorded), Choice(plan.recorded), show)
-    show = replace(show, heads=named_in(model, show.heads))
+    if show.heads.of_sets:
+        show = replace(show, heads=with_names(model, show.heads, options.max_memory))
     plan = plan_heads(model.identity, model.card.heads, show.heads)
     prepared, plan = pick_before(prepared, plan)
     whole = prepared.budget.holds_whole(plan.choice.heads if plan.choice else plan.recorded)
