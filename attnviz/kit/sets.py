@@ -1,0 +1,140 @@
+"""Sets of heads that a measure names: `top5:induction`, `induction:0.4`, `role:sink`.
+
+The measure is the standard probe of `attnviz heads`, which runs once for a model: its table is kept
+in the user's cache, by the model's fingerprint.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from logging import INFO, getLogger
+from math import isnan, nan
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from attnviz.errors import UsageError, option
+from attnviz.kit import cache
+from attnviz.kit.prepare import HeadOptions, TextOptions
+from attnviz.records.heads import Head, choose_heads, every_head
+from attnviz.records.tokens import add_to_call
+
+if TYPE_CHECKING:
+    from attnviz.models.loaded import LoadedModel
+
+SET = re.compile(
+    r"(?:(?:top(?P<top>[1-9]\d{0,4})|(?P<role>role)):(?P<of>[^:]+)"
+    r"|(?P<score>[^:]+):(?P<least>-?(?:\d+\.?\d*|\.\d+)))"
+)
+NOTES = getLogger("attnviz.notes")
+"""The command line writes what it is told as notes."""
+NOTES.setLevel(INFO)
+ProbedHeads: TypeAlias = Mapping[Head, tuple[Mapping[str, float], str | None]]
+"""The scores of each head on the standard probe, and its role."""
+_PROBED = dict[Path, ProbedHeads]()
+"""The tables of this process, also if the user's cache cannot be written."""
+
+
+def with_names(
+    model: "LoadedModel", heads: HeadOptions, max_memory: int | None = None
+) -> HeadOptions:
+    """The same with the names of its heads in place of each set.
+
+    They are noted, and recorded in the call under way.
+
+    Raises:
+        UsageError: there is no such measure, no such head, or the model cannot read the probe.
+    """
+    if model.reads != "text" or model.kind not in ("self", "encoder"):
+        raise UsageError(
+            f"{model.identity.name} has no sets of heads, as it cannot read the probe",
+            "name heads, as in L1H2",
+        )
+    among = choose_heads(model.identity.heads_per_layer, heads.layers, None)
+    items = [each.strip() for each in str(heads.heads).split(",")]
+    found = dict[str, list[str]]()
+    for item in dict.fromkeys(each for each in items if ":" in each):
+        found[item] = [str(head) for head in _of_set(item, _probed(model, max_memory), among)]
+        NOTES.info("%s: %s", item, ", ".join(found[item]))
+    add_to_call("sets", found)
+    names = [name for item in items for name in found.get(item, [item])]
+    return replace(heads, heads=",".join(names))
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[\s_-]+", " ", name).strip().lower()
+
+
+def _of_set(item: str, probed: ProbedHeads, among: Sequence[Head]) -> list[Head]:
+    """The heads of one set, of those that are `among` the chosen layers."""
+    from attnviz.records.metrics import METRICS, ROLES  # of plugins, too
+
+    parts = SET.fullmatch(_folded(item))
+    roles = {_folded(role.name): role.name for role in ROLES}
+    scores = {_folded(score.short): name for name, score in METRICS.items()}
+    scores |= {_folded(name): name for name in METRICS}
+    of_role = parts is not None and parts["role"] is not None
+    known = roles if of_role else scores
+    name = parts and known.get(_folded(parts["of"] or parts["score"]))
+    if not (parts and name):
+        every = ", ".join(dict.fromkeys(known.values()))
+        raise UsageError(
+            f"{option('heads', repr(item))} names no set of heads",
+            f"give top5:SCORE, SCORE:0.4 or role:ROLE; a {'role' if of_role else 'score'} is one "
+            f"of {every}",
+        )
+    if of_role:
+        heads = [head for head in among if probed[head][1] == name]
+        wrong = f"no head here has the role {name!r} on the probe"
+    else:
+        ranked = _ranked({head: probed[head][0][name] for head in among})
+        heads = [head for head, _ in ranked][: int(parts["top"] or len(ranked))]
+        wrong = f"no head here has a score of {name!r} on the probe"
+        if parts["least"] and heads:
+            heads = [head for head, value in ranked if value >= float(parts["least"])]
+            wrong = f"no head here reaches {name} {parts['least']} on the probe; "
+            wrong += f"{ranked[0][0]} has most, {ranked[0][1]:.2f}"
+    if not heads:
+        raise UsageError(wrong, "see attnviz heads for the scores of all heads")
+    return heads
+
+
+def _ranked(scores: Mapping[Head, float]) -> list[tuple[Head, float]]:
+    """The heads that have a score, the highest first."""
+    there = [(head, score) for head, score in scores.items() if not isnan(score)]
+    return sorted(there, key=lambda each: (-each[1], each[0]))
+
+
+def _probed(model: "LoadedModel", max_memory: int | None) -> ProbedHeads:
+    """The table of the standard probe: kept, or measured now."""
+    from attnviz.kit.scores import PROBED, Probe, score_probe
+
+    path = cache.kept_in(model, PROBED)
+    table = _PROBED.get(path) or _kept(model, PROBED)
+    if table is None:
+        options = TextOptions(max_memory=max_memory)
+        report = score_probe(model, Probe(), options, HeadOptions())
+        table = {
+            each.head: (
+                {name: own.mean for name, own in each.metrics.items()},
+                each.role.name if each.role else None,
+            )
+            for each in report.heads
+        }
+    _PROBED[path] = table
+    return table
+
+
+def _kept(model: "LoadedModel", what: str) -> ProbedHeads | None:
+    """The table as an earlier run kept it; None unless it is whole."""
+    from attnviz.records.metrics import METRICS, ROLES
+
+    names, kept = {role.name for role in ROLES}, cache.known(model, what)
+    with suppress(AttributeError, KeyError, TypeError, ValueError):
+        table = dict[Head, tuple[Mapping[str, float], str | None]]()
+        for head in every_head(model.identity.heads_per_layer):
+            own, role = kept["scores"][str(head)], kept["roles"].get(str(head))
+            scores = {name: nan if own[name] is None else float(own[name]) for name in METRICS}
+            table[head] = scores, role if role in names else None
+        return table
+    return None
