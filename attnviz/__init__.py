@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from attnviz.api import Model, load_model
     from attnviz.commands.ablate.command import ablate
+    from attnviz.commands.ablate.curve import LossCurve
     from attnviz.commands.ablate.record import AblationReport, BeforeAfter, TokenEffects
     from attnviz.commands.align import align
     from attnviz.commands.atlas.command import atlas
@@ -91,6 +92,7 @@ __all__ = [
     "HeadReport",
     "LabelReport",
     "Link",
+    "LossCurve",
     "Model",
     "ModelComparison",
     "Panels",
@@ -142,6 +144,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "attnviz.commands.ablate.curve": "LossCurve",
     "attnviz.commands.ablate.record": "AblationReport BeforeAfter TokenEffects",
     "attnviz.corpus.tables": "Atlas HeadAtlas",
     "attnviz.commands.atlas.views": "Development Scatter",

@@ -22,6 +22,7 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "Circuits": (attnviz.heads, (), {"circuits": True}),
     "HeadReport": (attnviz.heads, (TEXT,), {}),
     "LabelReport": (attnviz.heads, (), {"labels": LABELS}),
+    "LossCurve": (attnviz.ablate, (TEXT,), {"heads": "L3H2", "together": True, "curve": True}),
     "ModelComparison": (attnviz.compare, (TEXT,), {"against": "builtin"}),
     "PatchReport": (attnviz.patch, (TEXT, OTHER), {}),
     "PatchedTogether": (attnviz.patch, (TEXT, OTHER), {"mlps": 1, "together": True}),

@@ -179,9 +179,9 @@ def number_cells(number: Estimate, form: str = "+z.3f") -> Sequence[str]:
 def numbers(
     name: str, of: Callable[[Any], Estimate], *, errors: bool, form: str = "+z.3f"
 ) -> TableColumns:
-    """A column of numbers, and one of their standard errors."""
+    """A column of numbers, and one of their standard errors, where they have one."""
     columns = [Column(name, right=True), *([ERROR] if errors else [])]
-    return columns, lambda item: number_cells(of(item), form)
+    return columns, lambda item: [*number_cells(of(item), form), ""][: len(columns)]
 
 
 P_HOLM = (

@@ -13,7 +13,7 @@ from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from attnviz.errors import UsageError, option
+from attnviz.errors import UsageError, option, readable
 from attnviz.kit import cache
 from attnviz.kit.prepare import HeadOptions, TextOptions
 from attnviz.records.heads import Head, choose_heads, every_head
@@ -45,11 +45,6 @@ def with_names(
     Raises:
         UsageError: there is no such measure, no such head, or the model cannot read the probe.
     """
-    if model.reads != "text" or model.kind not in ("self", "encoder"):
-        raise UsageError(
-            f"{model.identity.name} has no sets of heads, as it cannot read the probe",
-            "name heads, as in L1H2",
-        )
     among = choose_heads(model.identity.heads_per_layer, heads.layers, None)
     items = [each.strip() for each in str(heads.heads).split(",")]
     found = dict[str, list[str]]()
@@ -112,8 +107,14 @@ def _probed(model: "LoadedModel", max_memory: int | None) -> ProbedHeads:
     path = cache.kept_in(model, PROBED)
     table = _PROBED.get(path) or _kept(model, PROBED)
     if table is None:
-        options = TextOptions(max_memory=max_memory)
-        report = score_probe(model, Probe(), options, HeadOptions())
+        options, name = TextOptions(max_memory=max_memory), readable(model.identity.name)
+        try:
+            if model.identity.implicit:
+                raise UsageError("its attention is implicit", "")
+            report = score_probe(model, Probe(), options, HeadOptions())
+        except UsageError as error:
+            wrong = f"no measure names heads of {name}, as {error.wrong}"
+            raise UsageError(wrong, "give their names, as in L1H2") from None
         table = {
             each.head: (
                 {name: own.mean for name, own in each.metrics.items()},

@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import attnviz
 from attnviz.errors import ExitStatus, UsageError
-from attnviz.kit import cache, scores
+from attnviz.kit import cache, scores, sets
+from attnviz.records import metrics
+from attnviz.records.heads import Head
 from tests.conftest import Run
 
 TEXT = "a blue bird slept . the bird was"
@@ -70,6 +73,11 @@ USES: dict[str, Callable[[str], list[dict]]] = {
     "patch": lambda name: attnviz.patch(TEXT, SOURCE, heads=name).rows,
     "compare": lambda name: attnviz.compare(TEXT, SOURCE, heads=name).rows,
     "models": lambda name: attnviz.compare(TEXT, against="builtin", heads=name).rows,
+    "circuit": lambda name: attnviz.circuit(TEXT, SOURCE, heads=name).rows[0]["circuit"],
+    "generate": lambda name: [
+        {"layer": head.layer, "head": head.head}
+        for head in attnviz.generate("the bird", heads=name, target="slept").capture.heads
+    ],
     "labels": lambda name: (
         attnviz.heads(labels=[{"text": TEXT, "links": [["bird", ["blue"]]]}], heads=name).rows
     ),
@@ -95,6 +103,7 @@ def test_the_command_line_says_which_heads_a_set_is_once(run: Run) -> None:
 
 def test_the_probe_runs_once_for_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
     attnviz.heads()
+    monkeypatch.setattr(sets, "_PROBED", {})
     monkeypatch.setattr(scores, "score_probe", None)
     assert heads_in(attnviz.ablate(TEXT, heads="top1:induction").rows) == {(4, 0)}
 
@@ -108,7 +117,10 @@ def test_the_probe_runs_once_for_a_model(monkeypatch: pytest.MonkeyPatch) -> Non
         {"scores": {f"L{i}H{j}": {} for i in range(5) for j in range(4)}, "roles": {}},
     ],
 )
-def test_what_was_kept_is_measured_again_if_it_is_not_whole(kept: dict) -> None:
+def test_what_was_kept_is_measured_again_if_it_is_not_whole(
+    monkeypatch: pytest.MonkeyPatch, kept: dict
+) -> None:
+    monkeypatch.setattr(sets, "_PROBED", {})
     model = attnviz.load_model()
     path = cache.kept_in(model._loaded, scores.PROBED)
     before = path.read_text() if path.exists() else None
@@ -123,8 +135,8 @@ def test_what_was_kept_is_measured_again_if_it_is_not_whole(kept: dict) -> None:
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
-        ("induction:2", "no head reaches induction 2 on the probe; L4H0 has most, 0.98"),
-        ("role:duplicate token", "no head of these has the role 'duplicate token' on the probe"),
+        ("induction:2", "no head here reaches induction 2 on the probe; L4H0 has most, 0.98"),
+        ("role:duplicate token", "no head here has the role 'duplicate token' on the probe"),
         ("role:sunk", "heads='role:sunk' names no set of heads"),
         ("top0:induction", "'top0:induction' names no set of heads"),
         ("top2:speed", "'top2:speed' names no set of heads"),
@@ -139,5 +151,73 @@ def test_a_set_that_there_is_not_is_refused(name: str, wrong: str) -> None:
 
 
 def test_a_model_that_cannot_read_the_probe_has_no_sets() -> None:
-    with pytest.raises(UsageError, match="probe"):
+    wrong = "no measure names heads of translator, as the probe cannot .*; give their names"
+    with pytest.raises(UsageError, match=wrong):
         attnviz.capture("a bird", "translator", target="un oiseau", heads="top1:first")
+    encoder = attnviz.load_model("translator", kind="encoder")
+    with pytest.raises(UsageError, match="has 101 tokens, but .* at most 96; give their names"):
+        attnviz.capture("a bird", encoder, heads="top1:first")
+
+
+def test_a_saved_capture_has_no_sets() -> None:
+    captured = attnviz.capture(TEXT)
+    for use in (attnviz.show, attnviz.heads):
+        with pytest.raises(UsageError, match="a capture has no probe to measure it; name heads"):
+            use(captured, heads="top1:first")
+
+
+def test_one_head_may_be_named_by_a_set(run: Run) -> None:
+    for command in ("why", "explain"):
+        named = run(command, TEXT, "--head", "top1:induction", "-f", "jsonl").out
+        assert named == run(command, TEXT, "--head", "L4H0", "-f", "jsonl").out
+    several = run("why", TEXT, "--head", "top2:induction")
+    assert several.status is ExitStatus.USAGE
+    assert "names 2 heads" in several.err
+
+
+def test_json_records_the_heads_of_each_set() -> None:
+    name = "top2:induction, role:sink,L0H1,top2:induction"
+    options = attnviz.ablate(TEXT, heads=name).made["options"]
+    roles = [row for row in attnviz.heads().rows if row["role"] == "sink"]
+    sinks = [f"L{row['layer']}H{row['head']}" for row in roles]
+    assert options == {
+        "heads": name,
+        "sets": {"top2:induction": ["L4H0", "L4H1"], "role:sink": sinks},
+    }
+    assert "sets" not in attnviz.ablate(TEXT, heads="L4H0").made["options"]
+
+
+def test_a_scan_keeps_the_names_of_the_heads(run: Run, tmp_path: Path) -> None:
+    ended = run("scan", "sample:creatures", "--head", "top2:induction", "-o", str(tmp_path / "to"))
+    assert "note: top2:induction: L4H0, L4H1\n" in ended.err
+    manifest = json.loads((tmp_path / "to" / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest["heads"]["heads"] == "L4H0,L4H1"
+
+
+def test_the_probe_runs_once_where_the_cache_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    monkeypatch.setattr(sets, "_PROBED", {})
+    ran, probe = list[object](), scores.score_probe
+    monkeypatch.setattr(scores, "score_probe", lambda *given: ran.append(given) or probe(*given))
+    attnviz.ablate([TEXT, SOURCE], heads="top1:induction")
+    attnviz.show(TEXT, heads="top1:induction")
+    assert len(ran) == 1
+
+
+def test_names_are_the_same_in_any_case_and_with_any_hyphens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = {
+        Head(0, 0): ({"my-Score_2": 0.3}, "My-own Role"),
+        Head(0, 1): ({"my-Score_2": 1}, None),
+    }
+    monkeypatch.setattr(metrics, "METRICS", {"my-Score_2": metrics.METRICS["first"]})
+    monkeypatch.setattr(metrics, "ROLES", [replace(metrics.ROLES[0], name="My-own Role")])
+    heads = [*table]
+    for name in ("top1:my-Score_2", "TOP1:My score 2", "my-score-2:.5"):
+        assert sets._of_set(name, table, heads) == [Head(0, 1)]
+    for name in ("role:My-own Role", "role:my own role", "Role:MY-OWN-ROLE"):
+        assert sets._of_set(name, table, heads) == [Head(0, 0)]

@@ -40,12 +40,14 @@ def between_named(name: str | None, context: int | None) -> ScorePositions:
     if name is None:
         return ScorePositions()
     found = re.fullmatch(r"(\d{1,9}):(\d{1,9})", name.strip())
-    if found is None or not 0 < int(found[1]) < int(found[2]):
-        raise UsageError(
-            f"{option('between', repr(name))} is not EARLY:LATE",
-            "give two positions, the earlier one first, as in 50:500",
-        )
-    between = ScorePositions(int(found[1]), int(found[2]))
+    wrong = "" if found else f"{option('between', repr(name))} is not EARLY:LATE"
+    between = ScorePositions(*map(int, found.groups())) if found else ScorePositions()
+    if not between.early:
+        wrong = "nothing predicts the token at position 0, so it has no loss"
+    elif between.early >= between.late:
+        wrong = f"position {between.early:,} does not come before {between.late:,}"
+    if wrong:
+        raise UsageError(wrong, "give two positions, the earlier one first, as in 50:500")
     if context is not None and between.late >= context:
         raise UsageError(
             f"position {between.late:,} is beyond the model's context of {context:,} tokens",
@@ -64,8 +66,8 @@ class Losses:
 
     @classmethod
     def of(cls, losses: FloatArray) -> "Losses":
-        """Those of texts, (texts, 2)."""
-        whole, without = losses.astype(np.float64).T
+        """Those of texts (texts, 2), without texts of NaN."""
+        whole, without = losses[~np.isnan(losses).any(axis=1)].astype(np.float64).T
         every = (whole, without, without - whole)
         return cls(*(Estimate.of(each.tolist()) for each in every))
 
@@ -93,35 +95,32 @@ class LossCurve:
         there = ~np.isnan(self.losses[:, 0]).all(axis=0)
         return (np.flatnonzero(there) + 1).tolist()
 
-    def over(self, first: int, last: int, *, reaching: int | None = None) -> FloatArray:
+    def over(self, first: int, last: int) -> FloatArray:
         """The mean losses of each text over the positions from `first` to `last` (texts, 2).
 
-        Only texts with one of them, and with the position `reaching`, count.
+        NaN for a text that has none of them.
         """
-        n = self.losses.shape[2]
-        part = self.losses[:, :, max(first, 1) - 1 : last]
+        part = self.losses[:, :, max(first, 1) - 1 : last].astype(np.float64)
+        means = np.full(part.shape[:2], np.nan, np.float32)
         there = ~np.isnan(part[:, 0]).all(axis=1)
-        if reaching is not None:
-            there &= reaching <= n and ~np.isnan(self.losses[:, 0, min(reaching, n) - 1])
-        mean: FloatArray = np.nanmean(part[there], axis=2)
-        return mean
+        means[there] = np.nanmean(part[there], axis=2)
+        return means
 
     def at(self, first: int, last: int | None = None) -> Losses:
-        """The losses at one position, or over several."""
+        """The losses at one position, or over several: the mean of the texts' means."""
         return Losses.of(self.over(first, last or first))
 
     @property
     def in_context(self) -> Losses:
         """The in-context score: the loss around the late position less that around the early one.
 
-        The more the context helps, the further it is below 0. NaN if no text reaches the late one.
+        The more the context helps, the further it is below 0. Of texts that have both positions;
+        NaN if none does.
         """
-        around, late = self.between.around, self.between.late
-        far, near = (
-            self.over(position - around, position + around, reaching=late)
-            for position in (late, self.between.early)
-        )
-        return Losses.of(far - near)
+        around, every = self.between.around, (self.between.early, self.between.late)
+        near, far = (self.over(position - around, position + around) for position in every)
+        both = [self.over(position, position) for position in every]
+        return Losses.of(np.where(np.isnan(both).any(axis=0), np.nan, far - near))
 
 
 def curve_of(effects: TokenEffects, between: ScorePositions) -> LossCurve:

@@ -51,7 +51,7 @@ def ranges(curve: LossCurve) -> Iterator[Range]:
     while first <= positions[-1]:
         last = min(2 * first - 1, positions[-1])
         if any(first <= position <= last for position in positions):
-            texts = len(curve.over(first, last))
+            texts = int((~np.isnan(curve.over(first, last)[:, 0])).sum())
             yield Range(max(first, positions[0]), last, texts, curve.at(first, last))
         first *= 2
 
@@ -70,9 +70,9 @@ def view(curve: LossCurve, top: int | None = None, *, unicode: bool = True) -> R
     if len(texts) > 1:
         columns.append(words("texts", lambda each: str(each.texts), right=True))
     report = curve.report
-    notes = [f"without: without {name_of_set(report.effects[0])}"]
+    notes = [f"without: the loss without {name_of_set(report)}"]
     if errors:
-        notes.append("± s.e.: standard error over the texts")
+        notes.append("means over texts, each of which counts once; ± s.e.: their standard error")
     return ResultView(
         replaced(report),
         report.capture,
@@ -90,11 +90,12 @@ def said_of_score(curve: LossCurve) -> str:
     early, late = curve.between.early, curve.between.late
     score = curve.in_context
     if isnan(score.whole.mean):
-        return f"no in-context score: no text has a position {late:,} (--between sets others)"
+        both = f"positions {early:,} and {late:,}"
+        return f"no in-context score: no text has {both} (--between sets others)"
     near = f", within {amount(curve.between.around, 'position')}" if curve.between.around else ""
     return (
         f"in-context score, the loss at {late:,} less that at {early:,}{near}: "
-        f"{with_error(score.whole)}; without {name_of_set(curve.report.effects[0])} "
+        f"{with_error(score.whole)}; without {name_of_set(curve.report)} "
         f"{with_error(score.without)} (change {with_error(score.change)})"
     )
 
@@ -106,9 +107,9 @@ def draw(curve: LossCurve, *, dpi: int = 150, cmap: str = LAYERS) -> Drawn:
     """
     report = curve.report
     subtitle = caption(report.capture)
-    if report.lines is not None:
+    if report.lines is not None and report.lines > 1:
         subtitle = f"{readable(report.capture.model.name)}, mean of {amount(report.lines, 'text')}"
-    names = "all parts", f"without {name_of_set(report.effects[0])}"
+    names = "all parts", f"without {name_of_set(report)}"
     title = f"Loss by position; {replaced(report)}"
     words = PictureWords(title, subtitle, names, (), ())
     with sheet(words.all, dpi=dpi, cmap=cmap) as (figure, fonts):
@@ -116,7 +117,7 @@ def draw(curve: LossCurve, *, dpi: int = 150, cmap: str = LAYERS) -> Drawn:
         _draw_curves(axes, curve, [fonts.spell(name) for name in names], cmap)
         write_titles(axes, words.spelled(fonts), WIDTH, above=4)
         notes = [said_of_score(curve)]
-        if report.lines is not None:
+        if (report.lines or 1) > 1:
             notes.append("bands: one standard error over the texts, where two or more have it")
         write_below(figure, -0.55, WIDTH, notes, fonts)
     return Drawn(figure, fonts.notes)

@@ -139,7 +139,7 @@ class AblationReport(OfEffects[Effect[Part]]):
     def known_for(self, effect: Effect[Part]) -> list[str]:
         """The behaviours for which the model's card names the heads of an effect."""
         named, heads = self.capture.named_heads, heads_of(effect)
-        return [each.behaviour for each in named if each.head in heads]
+        return list(dict.fromkeys(each.behaviour for each in named if each.head in heads))
 
 
 @dataclass(frozen=True)

@@ -214,7 +214,7 @@ CURVE = Fields[LossPoint](
             "score",
             "in_context",
             f"The in-context score: the loss within up to {AROUND} positions of the late one, less "
-            "that of the early one; null if no text reaches it.",
+            "that of the early one; null if no text has both.",
         ),
     ),
 )

@@ -121,7 +121,9 @@ def _change_of(report: AblationReport) -> str:
     """The unit of a change, and the meaning of its sign."""
     measured = "this difference" if report.measure == "difference" else "log-probability"
     part = "link" if report.cut else _part(report)
-    return f"change in {measured} ({unit_of(report.measure)}); negative = the {part} helps"
+    several = any(len(effect.parts) > 1 for effect in report.effects)
+    helps = f"{part}s help" if several else f"{part} helps"
+    return f"change in {measured} ({unit_of(report.measure)}); negative = the {helps}"
 
 
 def _view(report: AblationReport, **more: Any) -> ResultView:
@@ -206,10 +208,15 @@ def token_labels(effects: TokenEffects, *, unicode: bool = True) -> list[str]:
     return [f"{position} {label}" for position, label in enumerate(labels, effects.first)]
 
 
-def name_of_set(effect: Effect[Part]) -> str:
-    """`L1H2`; of a set `L1H2, L3H0`, or `12 parts`."""
-    names = [part_name(part, ()) for part in effect.parts]
-    return ", ".join(names) if len(names) <= NAMED else amount(len(names), "part")
+def name_of_set(report: AblationReport, effect: Effect[Part] | None = None) -> str:
+    """`L1H2`; of a set `L1H2, L3H0`, or `12 heads`; of links `the links of 12 heads`.
+
+    `effect`: the only one by default.
+    """
+    parts = (effect or report.effects[0]).parts
+    names = ", ".join(part_name(part, ()) for part in parts)
+    names = names if len(parts) <= NAMED else amount(len(parts), _part(report))
+    return f"the links of {names}" if report.cut else names
 
 
 def view_tokens(
@@ -218,7 +225,7 @@ def view_tokens(
     """All parts down and tokens across, and a table of the tokens that each part changes most."""
     report, chosen = effects.report, effects.strongest[:top]
     labels = token_labels(effects, unicode=unicode)
-    parts = [name_of_set(effect) for effect in report.effects]
+    parts = [name_of_set(report, effect) for effect in report.effects]
     several = any(len(effect.parts) > 1 for effect in report.effects)
 
     def told(i: int, k: int) -> str:

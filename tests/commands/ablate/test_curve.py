@@ -1,5 +1,6 @@
 """`attnviz ablate --together`: a set of heads away at each token, and the loss by position."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 from matplotlib.collections import PolyCollection
 
 import attnviz
+from attnviz.commands.ablate.curve import ScorePositions
 from attnviz.errors import ExitStatus, UsageError
 from tests.conftest import Run
 from tests.hooked import Hooked
@@ -63,7 +65,7 @@ def test_the_mean_of_its_tokens_is_what_the_set_costs_together(run: Run) -> None
     assert "without L3H1, L4H0: " in out
     assert "largest change of a single token" not in out  # there is one row
     many = run("ablate", TEXTS[0], "--head", "all", "--together", "--rows", "token").out
-    assert "20 parts" in many
+    assert "20 heads" in many
 
 
 def curves(texts: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -97,6 +99,7 @@ def test_the_in_context_score_is_the_late_loss_less_the_early_one() -> None:
     for whole, without in curves(TEXTS):
         if len(whole) >= 9:
             scores.append([x[5:12].mean() - x[:5].mean() for x in (whole, without)])
+    assert len(scores) > 1
     score = found.record.in_context
     assert score.whole.mean == pytest.approx(np.mean(scores, axis=0)[0], abs=1e-4)
     assert score.without.mean == pytest.approx(np.mean(scores, axis=0)[1], abs=1e-4)
@@ -107,7 +110,7 @@ def test_the_in_context_score_is_the_late_loss_less_the_early_one() -> None:
 def test_a_text_that_does_not_reach_the_late_position_has_no_score(run: Run) -> None:
     given = "ablate", TEXTS[0], "--head", HEADS, "--together", "--curve"
     out = run(*given).out
-    assert "no in-context score: no text has a position 500" in on_one_line(out)
+    assert "no in-context score: no text has positions 50 and 500 (--between" in on_one_line(out)
     assert rows_in(run(*given, "-f", "jsonl").out)[0]["in_context"] is None
     long = run("ablate", "the cat slept . " * 45, *given[2:], "--between", "20:170")
     score = "in-context score, the loss at 170 less that at 20, within 5 positions: -"
@@ -118,7 +121,9 @@ def test_a_text_that_does_not_reach_the_late_position_has_no_score(run: Run) -> 
     ("between", "wrong"),
     [
         ("50", "--between '50' is not EARLY:LATE"),
-        ("9:2", "--between '9:2' is not EARLY:LATE"),
+        ("9:2", "position 9 does not come before 2"),
+        ("7:7", "position 7 does not come before 7"),
+        ("0:7", "nothing predicts the token at position 0, so it has no loss"),
         ("50:256", "position 256 is beyond the model's context of 256 tokens"),
     ],
 )
@@ -130,11 +135,53 @@ def test_positions_that_cannot_be_are_refused(run: Run, between: str, wrong: str
 
 
 def test_a_curve_is_of_a_set_and_of_the_tokens_of_the_text() -> None:
-    for more in ({}, {"together": True, "answer": "blue"}, {"together": True, "rows": "token"}):
-        with pytest.raises(UsageError):
+    for more, wrong in (
+        ({}, "curve is for together"),
+        ({"together": True, "answer": "blue"}, "answer.* does nothing for a curve"),
+        ({"together": True, "rows": "token"}, "rows.* does nothing for a curve"),
+    ):
+        with pytest.raises(UsageError, match=wrong):
             attnviz.ablate(TEXTS[0], heads=HEADS, curve=True, **more)
     with pytest.raises(UsageError, match="is for curve"):
         attnviz.ablate(TEXTS[0], heads=HEADS, between="2:9")
+
+
+def test_a_text_counts_for_the_score_only_if_it_has_both_positions() -> None:
+    losses = np.full((3, 2, 12), np.nan, np.float32)
+    losses[0] = np.arange(12)  # has both
+    losses[1, :, 4:] = 100.0  # begins behind the early one, as a text without its first tokens
+    losses[2, :, :6] = 100.0  # ends before the late one
+    whole = attnviz.ablate(TEXTS[0], heads=HEADS, together=True, curve=True).record
+    record = replace(whole, losses=losses, between=ScorePositions(2, 9))
+    assert record.in_context.whole.mean == pytest.approx(8 - 2)  # positions 6–12 and 1–5
+    assert record.in_context.whole.error is None
+    alone = replace(record, losses=losses[1:])
+    assert np.isnan(alone.in_context.whole.mean)
+
+
+def test_texts_of_several_lengths_have_a_mean_in_the_terminal(run: Run) -> None:
+    lines = "\n".join([TEXTS[0], "the cat sat", TEXTS[1]]).encode()
+    options = "--head", HEADS, "--together", "--curve", "--between", "2:9", "--lines", "-"
+    ended = run("ablate", *options, stdin=lines)
+    assert ended.status is ExitStatus.OK
+    *_, mean = ended.out.split("all lines")
+    rows = [line.split() for line in mean.splitlines() if line[:1].isdigit() and ";" not in line]
+    assert [(row[0], row[-1]) for row in rows] == [
+        ("1", "3"), ("2–3", "3"), ("4–7", "2"), ("8–15", "2")
+    ]  # fmt: skip
+    assert {len(row) for row in rows} == {8}
+    alone = run("ablate", *options[:-4], "--lines", "-", stdin=b"a bird slept\nthe old cat sat on")
+    lone = next(line for line in alone.out.split("all lines")[1].splitlines() if "4–5" in line)
+    assert len(lone.split()) == 5  # one text has no standard error
+
+
+def test_links_and_sets_have_names_of_their_own(run: Run) -> None:
+    given = "ablate", TEXTS[0], "--cut", "bird#2:blue#1", "--together"
+    assert "the links of 20 heads" in run(*given, "--rows", "token").out
+    assert "without the links of 20 heads" in on_one_line(run(*given, "--curve").out)
+    assert "negative = the links help" in on_one_line(run(*given, "--rows", "token").out)
+    two = "ablate", TEXTS[0], "--head", HEADS, "--together", "--rows", "token"
+    assert "negative = the heads help" in on_one_line(run(*two).out)
 
 
 def test_its_picture_has_both_curves_and_their_bands(run: Run, tmp_path: Path) -> None:
@@ -146,7 +193,17 @@ def test_its_picture_has_both_curves_and_their_bands(run: Run, tmp_path: Path) -
     np.testing.assert_allclose(
         without.get_ydata(), [row["loss_without"] for row in rows], atol=1e-6
     )
-    assert len([each for each in axes.collections if isinstance(each, PolyCollection)]) == 2
+    bands = [each for each in axes.collections if isinstance(each, PolyCollection)]
+    for band, name in zip(bands, ("loss", "loss_without"), strict=True):
+        edges = {
+            (row["position"], round(row[name] + sign * row[f"{name}_error"], 4))
+            for row in rows
+            for sign in (-1, 1)
+            if row[f"{name}_error"] is not None
+        }
+        drawn = {(int(x), round(float(y), 4)) for x, y in band.get_paths()[0].vertices}
+        assert len(edges) > 10
+        assert edges <= drawn
     file = tmp_path / "curve.svg"
     given = "--head", HEADS, "--together", "--curve", "-o", str(file)
     assert run("ablate", TEXTS[1], *given).status is ExitStatus.OK
