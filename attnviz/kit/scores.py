@@ -165,6 +165,10 @@ def score_probe(
     samples, before = [], 0
     for n in range(probe.samples):
         prepared, before = _repeated(model, probe, probe.seed + n, options)
+        if prepared.empty.signed:
+            raise UsageError(
+                f"the probe is of weights, not of {prepared.empty.values}", "show them"
+            )
         marks = marks_of_tokens(prepared.ids, since=before + probe.length)
         marks = marks_of_diagonals(probe.length) if probe.whole else marks
         # with random tokens, columns suffice to find rests, without a second run for values

@@ -109,8 +109,6 @@ def _probed(model: "LoadedModel", max_memory: int | None) -> ProbedHeads:
     if table is None:
         options, name = TextOptions(max_memory=max_memory), readable(model.identity.name)
         try:
-            if model.identity.implicit:
-                raise UsageError("its attention is implicit", "")
             report = score_probe(model, Probe(), options, HeadOptions())
         except UsageError as error:
             wrong = f"no measure names heads of {name}, as {error.wrong}"

@@ -155,7 +155,7 @@ def test_a_model_that_cannot_read_the_probe_has_no_sets() -> None:
     with pytest.raises(UsageError, match=wrong):
         attnviz.capture("a bird", "translator", target="un oiseau", heads="top1:first")
     encoder = attnviz.load_model("translator", kind="encoder")
-    with pytest.raises(UsageError, match="has 101 tokens, but .* at most 96; give their names"):
+    with pytest.raises(UsageError, match=r"has 101 tokens, but .* at most 96; give their names"):
         attnviz.capture("a bird", encoder, heads="top1:first")
 
 

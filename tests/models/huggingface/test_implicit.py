@@ -260,6 +260,11 @@ def test_a_model_without_mamba_2_layers_is_refused() -> None:
             implicit(model)
 
 
+def test_no_measure_names_heads_of_implicit_attention() -> None:
+    with pytest.raises(UsageError, match="as the probe is of weights, not of implicit weights"):
+        attnviz.capture(TEXT, implicit(built("Mamba2")), heads="top1:first")
+
+
 def test_a_pure_mamba_2_says_how_it_is_shown() -> None:
     with pytest.raises(ModelError, match=r"show it with kind=.implicit."):
         attnviz.load_model(built("Mamba2"), TOKENIZER)
