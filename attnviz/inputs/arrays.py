@@ -3,7 +3,7 @@
 import math
 import re
 from codecs import getincrementaldecoder
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import index as as_int
 from typing import Any, TypeAlias
@@ -38,10 +38,12 @@ def capture_of(
     model: str,
     causal: bool | None,
     unread: bool,
+    heads: Mapping[int, Sequence[int]] | None = None,
 ) -> Capture:
     """Make a capture of arrays; `attnviz.from_attention` describes them.
 
-    `unread`: there is one more token than keys: it was written last, and never read.
+    `unread`: there is one more token than keys: it was written last, and never read. `heads`: the
+    numbers of each layer's heads, in order, where these are some of a model's; None: from 0 on.
 
     Raises:
         UsageError: a shape that does not fit, or numbers that are not attention weights.
@@ -55,27 +57,33 @@ def capture_of(
     layers = [
         (n, a[:, rows.start : rows.stop] if a.shape[1] == len(every) else a) for n, a in layers
     ]
-    sums = [_row_sums(number, array, own, keys) for number, array in layers]
+    names = {n: tuple((heads or {}).get(n, range(len(array)))) for n, array in layers}
+    sums = [_row_sums(number, names[number], array, own, keys) for number, array in layers]
     masked = alone and _are_causal(layers, rows.start, must=bool(causal) or not whole, whole=whole)
     if alone:  # the keys of the last row
         keys = keys[: rows.stop]
         source, layers = text[: keys[-1].end], [(n, a[:, :, : rows.stop]) for n, a in layers]
-    per_layer = [0] * (1 + layers[-1][0])
-    for number, array in layers:
-        per_layer[number] = len(array)
+    per_layer = _heads_per_layer(names, some=heads is not None)
     kind: Kind = ("self" if whole else "answer") if alone else "cross"
     return Capture(
         text=source,
         target="" if alone else text,
         query_tokens=own,
         key_tokens=keys,
-        layers=tuple(LayerPattern(n, tuple(range(len(array))), array) for n, array in layers),
-        model=ModelIdentity(str(model), "array", tuple(per_layer), 0, "array"),
+        layers=tuple(LayerPattern(n, names[n], array) for n, array in layers),
+        model=ModelIdentity(str(model), "array", per_layer, 0, "array"),
         bos=every[0].special and every[0].name not in ("[PAD]", "<pad>"),
         kind=kind,
         causal=masked if causal is None else causal,
         sinks=bool(min(float(each.min()) for each in sums) < 1 - ROUNDED),
     )
+
+
+def _heads_per_layer(names: Mapping[int, Sequence[int]], *, some: bool) -> tuple[int, ...]:
+    """The number of heads of each layer; `some`: a layer without a name may still have heads."""
+    most = {number: 1 + max(own) for number, own in names.items()}
+    lacking = max(most.values()) if some else 0
+    return tuple(most.get(number, lacking) for number in range(1 + max(most)))
 
 
 def _are_causal(layers: LayerArrays, first: int, *, must: bool, whole: bool) -> bool:
@@ -206,7 +214,11 @@ def _array(weights: Any) -> FloatArray:
 
 
 def _row_sums(
-    layer: int, array: FloatArray, queries: Sequence[Token], keys: Sequence[Token]
+    layer: int,
+    heads: Sequence[int],
+    array: FloatArray,
+    queries: Sequence[Token],
+    keys: Sequence[Token],
 ) -> FloatArray:
     expected = len(queries), len(keys)
     if array.shape[1:] != expected:
@@ -222,7 +234,7 @@ def _row_sums(
     if wrong.any():
         head, row = np.argwhere(wrong)[0].tolist()
         raise UsageError(
-            f"row {row} of {Head(layer, head)} is not a row of attention: its sum is "
+            f"row {row} of {Head(layer, heads[head])} is not a row of attention: its sum is "
             f"{sums[head, row]:.4g}, its smallest number {array[head, row].min():.4g}",
             "give the weights after softmax",
         )

@@ -60,7 +60,11 @@ DAMAGE = (
 
 
 def load_capture(path: Path) -> Capture:
-    """The capture in a file, bit for bit as it was saved."""
+    """The capture in a file, bit for bit as it was saved; or of an engine's rows."""
+    if path.suffix.lower() == ".jsonl":
+        from attnviz.inputs.steps import capture_of_steps, parsed
+
+        return capture_of_steps(parsed(path))
     shown = repr(str(path))
     with opened(path) as stream, _as_input_error(shown), zipfile.ZipFile(stream) as archive:
         if f"{CAPTURE_META}.npy" not in archive.namelist():

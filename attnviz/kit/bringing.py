@@ -28,7 +28,6 @@ from attnviz.kit.choose import (
 )
 from attnviz.kit.intervene import keep_next_tokens
 from attnviz.kit.prepare import HeadOptions, Prepared
-from attnviz.kit.sets import with_names
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import RESTS, VALUE_NORMS, Capture, FloatArray
 from attnviz.records.exhibit import Choice, Exhibit
@@ -215,6 +214,8 @@ def _head(prepared: Prepared, named: str | None) -> tuple[Choice, Exhibit | None
     model = prepared.model
     heads = HeadOptions(heads=named)
     if heads.of_sets:
+        from attnviz.kit.sets import with_names
+
         heads = with_names(model, heads, prepared.options.max_memory)
     plan = plan_heads(model.identity, model.card.heads, heads)
     if named is not None and len(plan.recorded) != 1:

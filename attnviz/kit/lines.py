@@ -322,6 +322,12 @@ def _read(session: Session, source: TextIn, *, alone: bool = True) -> str | Path
         from attnviz.models.catalog import reads_apart
 
         stdin = Stdin(None, False) if reads_apart(session.value("model")) else stdin
+    name = str(source.file or source.text)
+    if name.lower().endswith(".jsonl") and None in (source.file, source.text):
+        from attnviz.inputs.steps import holds_steps
+
+        if holds_steps(Path(name)):
+            return Path(name)
     read = read_text(source.text, source.file, stdin, alone=alone, medium=medium)
     if isinstance(read, Path):
         return read

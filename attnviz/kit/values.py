@@ -18,7 +18,6 @@ from attnviz.kit.options import HeadNames, LayerNames, Names
 from attnviz.kit.prepare import HeadOptions, TextOptions, Truncation
 from attnviz.kit.prepare import load_model as run_load_model
 from attnviz.kit.session import Session
-from attnviz.kit.sets import with_names
 from attnviz.models.catalog import Source
 from attnviz.models.placement import DType, Placement
 from attnviz.records.capture import PairKind
@@ -341,6 +340,8 @@ def which_heads(
     which = HeadOptions(head_names(layers), head_names(heads), everything)
     if model is None or not which.of_sets:
         return which
+    from attnviz.kit.sets import with_names
+
     return with_names(model._loaded, which, model._max_memory)
 
 

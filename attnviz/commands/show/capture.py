@@ -257,7 +257,8 @@ def load(path: FilePath) -> AttentionCapture:
     <AttentionCapture builtin, 5 tokens, L0H0 to L4H3 (20 heads)>
 
     Args:
-        path: an `.npz` that `AttentionCapture.save` or `attnviz show -o` wrote.
+        path: an `.npz` that `AttentionCapture.save` or `attnviz show -o` wrote; or the rows of an
+            engine in a `.jsonl` (docs/formats.md).
 
     Raises:
         InputError: there is no such file, or it is no capture.
@@ -267,7 +268,7 @@ def load(path: FilePath) -> AttentionCapture:
 
 def from_attention(
     attention: Any,
-    tokens: Sequence[str],
+    tokens: Sequence[str] | None = None,
     key_tokens: Sequence[str] | None = None,
     *,
     queries: Sequence[int] | int | None = None,
@@ -292,7 +293,8 @@ def from_attention(
             layer, (layers, heads, n_queries, n_keys) of a model, or a sequence with the array of
             each layer, None for a layer without attention; a batch of one may stand before the
             heads, as in `output.attentions` of transformers. Or a sequence of the steps in which
-            `generate` wrote, each with its layers. Arrays or tensors of any type.
+            `generate` wrote, each with its layers. Arrays or tensors of any type. Or the rows of an
+            engine as objects, a step each, which bring their tokens (docs/formats.md).
         tokens: the query tokens, as a tokenizer's `convert_ids_to_tokens` gives them, or texts.
         key_tokens: the tokens that are attended to, where they are others (cross-attention).
         queries: the positions of the tokens whose rows these are, or are to be kept, where that is
@@ -311,6 +313,10 @@ def from_attention(
     Raises:
         UsageError: a shape that does not fit, or numbers that are not attention weights.
     """
+    if isinstance(attention, list | tuple) and isinstance(next(iter(attention), None), dict):
+        from attnviz.inputs.steps import capture_of_steps
+
+        return AttentionCapture(capture_of_steps(attention, causal=causal))
     layers = arrays.layers_of(attention, axes, index)
     if times is not None and key_tokens is not None:
         raise UsageError("frames of a sound are not tokens", f"leave {option('key_tokens')} out")
@@ -319,7 +325,7 @@ def from_attention(
         key_tokens = [time_label(begin, end - begin) for begin, end in spans]
     unread = arrays.of_steps(attention)
     record = arrays.capture_of(
-        layers, tokens, key_tokens, queries, model=model, causal=causal, unread=unread
+        layers, tokens or (), key_tokens, queries, model=model, causal=causal, unread=unread
     )
     if times is not None:
         record = arrays.with_times(record, spans)

@@ -29,7 +29,6 @@ from attnviz.kit.choose import (
 )
 from attnviz.kit.prepare import LINK_BYTES, PICTURE_BYTES, Prepared, TextOptions, prepare
 from attnviz.kit.result import notes_of
-from attnviz.kit.sets import with_names
 from attnviz.kit.write import Piece, choose_format, encoded, write_bytes
 from attnviz.records.apply import distances_of, exhibit_of, keys_of, queries_of, with_wholes
 from attnviz.records.capture import Capture, PatternBlock
@@ -70,6 +69,8 @@ def show_text(model: "LoadedModel", text: str, options: TextOptions, show: Show)
         plan = plan_additions(model.identity, show)
         return _exhibit(prepared.record(plan.recorded), Choice(plan.recorded), show)
     if show.heads.of_sets:
+        from attnviz.kit.sets import with_names
+
         show = replace(show, heads=with_names(model, show.heads, options.max_memory))
     plan = plan_heads(model.identity, model.card.heads, show.heads)
     prepared, plan = pick_before(prepared, plan)

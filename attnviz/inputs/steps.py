@@ -1,0 +1,165 @@
+"""Rows of attention as an engine gives them while it reads and writes: JSON lines, by step.
+
+The layout is in `docs/formats.md`. Every claim is checked; nothing is run.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from attnviz.errors import AttnvizError, InputError, UsageError, readable
+from attnviz.inputs.arrays import NOTHING, capture_of
+from attnviz.inputs.text import LARGEST, Stdin, opened, read_lines
+from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.heads import Head, by_layer
+from attnviz.records.rows import MOST_HEADS, Field, Fields, read_as
+
+SCHEMA = "attnviz-rows/1"
+SUFFIX = ".jsonl"
+MOST_WEIGHTS = 1 << 28  # 1 GiB
+LAYOUT = "docs/formats.md has the layout of these rows"
+STEP = Fields[Any](
+    "StepObject",
+    "Tokens that are read in one step, or rows of a head for them.",
+    (
+        Field("schema", str, optional=True),
+        Field("model", str, optional=True),
+        Field("tokens", list[str], optional=True),
+        Field("position", int, optional=True),
+        Field("layer", int, optional=True),
+        Field("head", int, optional=True),
+        Field("weights", list[Any], optional=True),
+    ),
+)
+
+
+def holds_steps(path: Path) -> bool:
+    """Whether a file is JSON lines, the first of which has the schema of such rows."""
+    if path.suffix.lower() != SUFFIX:
+        return False
+    with suppress(AttnvizError, OSError, ValueError, RecursionError), opened(path) as stream:
+        return _is_first(json.loads(stream.readline(LARGEST)))
+    return False
+
+
+def _is_first(line: object) -> bool:
+    schema = line.get("schema") if isinstance(line, dict) else None
+    return isinstance(schema, str) and schema.startswith(SCHEMA.partition("/")[0])
+
+
+def parsed(path: Path) -> Iterator[object]:
+    """The lines of a file, as JSON."""
+    for number, line in read_lines(None, path, Stdin(None, is_terminal=False)):
+        if isinstance(line, InputError):
+            raise line
+        try:
+            yield json.loads(line)
+        except (ValueError, RecursionError):
+            raise InputError(f"line {number} is not JSON", LAYOUT) from None
+
+
+@dataclass
+class _Steps:
+    """The lines so far: all tokens, the step under way, and the rows of each head by step."""
+
+    model: str = "array"
+    tokens: list[str] = field(default_factory=list)
+    step: range = range(0)
+    placed: bool = False
+    rows: dict[Head, dict[range, FloatArray]] = field(default_factory=dict)
+
+    def add(self, line: object) -> None:
+        """Add a line.
+
+        Raises:
+            ValueError: it cannot be right, or does not follow those before.
+        """
+        facts: Mapping[str, Any] = read_as(STEP, line, "it")
+        if facts.get("schema", SCHEMA) != SCHEMA:
+            raise ValueError(f"its schema is not {SCHEMA}")
+        self.model = facts.get("model", self.model)
+        if (new := facts.get("tokens")) is not None:
+            self.step = range(len(self.tokens), len(self.tokens) + len(new))
+            self.tokens += new
+        if facts.get("position", self.step.start) != self.step.start:
+            raise ValueError(f"it names position {facts['position']}, not {self.step.start}")
+        self.placed |= "position" in facts
+        if "weights" in facts:
+            head = Head(facts.get("layer", -1), facts.get("head", -1))
+            if not 0 <= min(head) <= max(head) < MOST_HEADS:
+                raise ValueError("its weights are of no layer and head")
+            self._add_rows(head, np.array(facts["weights"], np.float32))
+
+    def _add_rows(self, head: Head, weights: FloatArray) -> None:
+        weights = np.atleast_2d(weights)
+        expected = len(self.step), len(self.tokens)
+        if weights.shape != expected or not weights.size:
+            raise ValueError(f"its weights have the shape {weights.shape}, not {expected}")
+        if self.placed and np.triu(weights, 1 + self.step.start).max() > NOTHING:
+            raise ValueError(f"{head} attends to a later position than its own")
+        rows = self.rows.setdefault(head, {})
+        if self.step in rows:
+            raise ValueError(f"it is the second of {head} in one step")
+        rows[self.step] = weights
+
+    def capture(self, causal: bool | None) -> Capture:
+        """The rows as a capture.
+
+        Raises:
+            ValueError: heads have rows of several tokens, or with gaps.
+        """
+        if not self.rows:
+            raise ValueError("there are no weights")
+        first, *others = ([*rows] for rows in self.rows.values())
+        if any(each != first for each in others):
+            raise ValueError("some heads have rows of other steps than others")
+        queries = range(first[0].start, first[-1].stop)
+        if sum(map(len, first)) != len(queries):
+            raise ValueError("a step between others has no weights")
+        if len(self.rows) * len(queries) * len(self.tokens) > MOST_WEIGHTS:
+            raise ValueError(f"there are more than {MOST_WEIGHTS:,} weights")
+        layers = []
+        for layer, heads in by_layer(self.rows).items():
+            whole = np.zeros((len(heads), len(queries), len(self.tokens)), np.float32)
+            for row, head in zip(whole, heads, strict=True):
+                for step, weights in self.rows[Head(layer, head)].items():
+                    own = slice(step.start - queries.start, step.stop - queries.start)
+                    row[own, : weights.shape[1]] = weights
+            layers.append((layer, heads, whole))
+        causal = True if self.placed and causal is None else causal
+        return capture_of(
+            [(layer, weights) for layer, _, weights in layers],
+            self.tokens,
+            None,
+            queries,
+            model=self.model,
+            causal=causal,
+            unread=False,
+            heads={layer: heads for layer, heads, _ in layers},
+        )
+
+
+def capture_of_steps(lines: Iterable[object], *, causal: bool | None = None) -> Capture:
+    """A capture of the rows that an engine gave, each line as parsed JSON.
+
+    Raises:
+        InputError: a line cannot be right, or the rows are not of one text.
+    """
+    steps, place = _Steps(), "the file"
+    try:
+        for number, line in enumerate(lines, start=1):
+            place = f"line {number}"
+            if number == 1 and not _is_first(line):
+                raise ValueError(f"its schema is not {SCHEMA}")
+            steps.add(line)
+        place = "the file"
+        return steps.capture(causal)
+    except UsageError as error:
+        raise InputError(error.wrong, LAYOUT) from None
+    except (ValueError, TypeError, OverflowError) as error:
+        raise InputError(f"{place} cannot be read: {readable(str(error))}", LAYOUT) from None
