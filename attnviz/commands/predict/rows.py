@@ -213,6 +213,7 @@ LOGIT_PART = Fields[LogitPart](
             "The token that the part is from; null in a mean over lines.",
             lambda row: None if row.line is None else row.part.source,
         ),
+        Field("feature", int | None, "The number of a dictionary's feature.", at("part.feature")),
         Field("value", float, "Its addition.", at("value.mean")),
         Field("role", str | None, "The role of the tokens that it is from, where wanted."),
         mean_error(at("value.error")),

@@ -10,7 +10,7 @@ from attnviz.draw.labels import distinct_labels
 from attnviz.kit.result import Form
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Estimate
-from attnviz.records.parts import Group, Part, PartKind, Shares
+from attnviz.records.parts import Explained, Group, Part, PartKind, Shares
 from attnviz.records.rows import (
     ABSENT,
     HEAD,
@@ -52,6 +52,12 @@ def part_fields(of: Callable[[Any], Part | None], prefix: str = "") -> tuple[Fie
         Field(f"{prefix}layer", int | None, "", lambda row: getattr(of(row), "layer", None)),
         Field(f"{prefix}head", int | None, "", lambda row: getattr(of(row), "head", None)),
         Field(f"{prefix}source", int | None, source, lambda row: getattr(of(row), "source", None)),
+        Field(
+            f"{prefix}feature",
+            int | None,
+            "The number of a dictionary's feature.",
+            lambda row: getattr(of(row), "feature", None),
+        ),
     )
 
 
@@ -201,6 +207,17 @@ def strongest(shares: Shares) -> Iterator[tuple[Part, float]]:
     return ((shares.parts[i], float(shares.values[0, i])) for i in order)
 
 
+EXPLAINED = Fields[Explained](
+    "ExplainedObject",
+    "A dictionary of features, and the stream that it is of.",
+    (
+        Field("dictionary", str),
+        Field("layer", int, "Of the stream that arrives at this layer."),
+        Field(
+            "share", float, "The share of its variance over the text's tokens that they explain."
+        ),
+    ),
+)
 WHY = Fields[Why](
     "WhyObject",
     "`attnviz why -f json`.",
@@ -232,6 +249,13 @@ WHY = Fields[Why](
             optional=True,
         ),
         Field("without", list_of(REMOVAL), "", at("removals", ABSENT), optional=True),
+        Field(
+            "explained",
+            EXPLAINED,
+            "The dictionary of the features, where they are wanted.",
+            lambda why: why.explained or ABSENT,
+            optional=True,
+        ),
     ),
 )
 MOVED = Fields[tuple[str, Moved]](
