@@ -27,6 +27,8 @@ WIDTH, HEIGHT = 5.6, 3.6
 """Inches of the axes."""
 SHADES = 0.1, 0.7
 """Places of the colours of both curves on the map of colours."""
+POINTS = 120
+"""The most points of a curve; those of a longer text are means over several positions."""
 MEASURED = "mean loss (nats) of the tokens at these positions; higher = predicted worse"
 
 
@@ -117,26 +119,35 @@ def draw(curve: LossCurve, *, dpi: int = 150, cmap: str = LAYERS) -> Drawn:
         _draw_curves(axes, curve, [fonts.spell(name) for name in names], cmap)
         write_titles(axes, words.spelled(fonts), WIDTH, above=4)
         notes = [said_of_score(curve)]
+        if (size := _at_once(curve)) > 1:
+            notes.append(f"each point: the mean over {size} positions")
         if (report.lines or 1) > 1:
-            notes.append("bands: one standard error over the texts, where two or more have it")
+            notes.append("bands: one standard error over the texts, where two or more reach it")
         write_below(figure, -0.55, WIDTH, notes, fonts)
     return Drawn(figure, fonts.notes)
+
+
+def _at_once(curve: LossCurve) -> int:
+    """The number of positions that a point of the picture stands for."""
+    return -(-len(curve.positions) // POINTS)
 
 
 def _draw_curves(axes: "Axes", curve: LossCurve, names: Sequence[str], cmap: str) -> None:
     """Draw a line, its band and its name for each of the two."""
     from matplotlib import colormaps
 
-    positions = curve.positions
-    losses = [curve.at(position) for position in positions]
+    positions, size = curve.positions, _at_once(curve)
+    starts = range(positions[0], positions[-1] + 1, size)
+    losses = [curve.at(first, first + size - 1) for first in starts]
+    middles = [(first + min(first + size - 1, positions[-1])) / 2 for first in starts]
     for kind, name, shade in zip(("whole", "without"), names, SHADES, strict=True):
         every = [getattr(each, kind) for each in losses]
         mean = np.array([each.mean for each in every])
         error = np.array([nan if each.error is None else each.error for each in every])
         color = colormaps[cmap](shade)
-        axes.plot(positions, mean, color=color, linewidth=1.3, label=name, zorder=3)
+        axes.plot(middles, mean, color=color, linewidth=1.3, label=name, zorder=3)
         low, high = mean - error, mean + error
-        axes.fill_between(positions, low, high, color=color, alpha=0.22, linewidth=0, zorder=2)
+        axes.fill_between(middles, low, high, color=color, alpha=0.22, linewidth=0, zorder=2)
     for position in (curve.between.early, curve.between.late):
         if position <= positions[-1]:
             axes.axvline(position, color=GREY, linewidth=0.6, linestyle=":", zorder=1)

@@ -59,6 +59,8 @@ def replaced(report: AblationReport) -> str:
     part = _part(report)
     article = "an" if part == "MLP" else "a"
     output = "what a layer adds" if part == "layer" else f"{article} {part}'s output"
+    if any(len(effect.parts) > 1 for effect in report.effects):
+        output = "what the layers add" if part == "layer" else f"the {part}s' outputs"
     return f"{output} replaced by {_replacement(report)}"
 
 

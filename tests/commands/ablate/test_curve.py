@@ -10,6 +10,7 @@ from matplotlib.collections import PolyCollection
 
 import attnviz
 from attnviz.commands.ablate.curve import ScorePositions
+from attnviz.commands.ablate.curve_shown import draw
 from attnviz.errors import ExitStatus, UsageError
 from tests.conftest import Run
 from tests.hooked import Hooked
@@ -204,6 +205,11 @@ def test_its_picture_has_both_curves_and_their_bands(run: Run, tmp_path: Path) -
         drawn = {(int(x), round(float(y), 4)) for x, y in band.get_paths()[0].vertices}
         assert len(edges) > 10
         assert edges <= drawn
+    many = np.random.default_rng(0).random((3, 2, 1000), np.float32)
+    long = replace(found.record, losses=many, between=ScorePositions())
+    points = draw(long).figure.axes[0].lines[0]
+    assert points.get_xdata()[:2].tolist() == [5, 14]  # the middles of nine positions each
+    np.testing.assert_allclose(points.get_ydata()[1], many[:, 0, 9:18].mean(), atol=1e-6)
     file = tmp_path / "curve.svg"
     given = "--head", HEADS, "--together", "--curve", "-o", str(file)
     assert run("ablate", TEXTS[1], *given).status is ExitStatus.OK
