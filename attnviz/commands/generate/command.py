@@ -19,11 +19,12 @@ from attnviz.inputs.beside import folder_of, is_jsonl
 from attnviz.inputs.chats import Question, chat_of_line, images_of, question_or_text
 from attnviz.inputs.prompts import By, Prompt
 from attnviz.inputs.text import read_lines
+from attnviz.inputs.vectors import steering_of
 from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
 from attnviz.kit.described import Above
 from attnviz.kit.lines import note_strange
-from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, finished_by, without
+from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, finished_by, needs, without
 from attnviz.kit.prepare import TextOptions
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
@@ -112,6 +113,20 @@ Stop: TypeAlias = Annotated[
         show_default="what the model's card says",
     ),
 ]
+Added: TypeAlias = Annotated[
+    Mapping[int, Sequence[float] | FilePath] | FilePath | Sequence[FilePath],
+    Cli(list[str] | None),
+    answer_option(
+        "--add",
+        metavar="LAYER:FILE.npy",
+        help="Add a vector to the stream at the input of a layer, at every position, while the "
+        "model reads and writes. Repeatable.",
+    ),
+]
+Strength: TypeAlias = Annotated[
+    float,
+    answer_option("--strength", metavar="S", help="With --add, the factor on what is added."),
+]
 NamedSections: TypeAlias = Annotated[
     Sequence[str],
     Cli(list[str] | None),
@@ -194,6 +209,7 @@ def _when_written(written: Answering, options: Mapping[str, Any]) -> AttentionAn
         "target",
         "does nothing for an answer that is given",
     ),
+    needs("strength", "add", add="LAYER:FILE.npy"),
     _segments_once,
     _signs_kept,
 )
@@ -214,6 +230,8 @@ def generate(
     top_p: TopP = Sampling.top_p,
     seed: SamplingSeed = Sampling.seed,
     stop: Stop = (),
+    add: Added = (),
+    strength: Strength = 1.0,
     sections: NamedSections = (),
     hops: Hops = 0,
     heads: g.HeadsNamed = None,
@@ -248,6 +266,7 @@ def generate(
     read = made(asked, documents, images=len(options.given))
     options = _options_for(read, asked, options, own=template is not None)
     writing = _writing(asked, Sampling(max_new_tokens, temperature, top_p, seed), stop, target)
+    writing = replace(writing, steering=steering_of(add, strength))
     named = words("sections", sections)
     ready = answering(model._loaded, read, options, writing, which, reduce)
     return replace(ready, contribution=contribution, sections=named, hops=hops)
@@ -299,13 +318,14 @@ Pages: TypeAlias = Annotated[
 
 def _files_before(call: Call[Answering]) -> list[Path]:
     """The files that are read with every line."""
-    return [*(call["image"] or ()), *filter(None, [call["template"]])]
+    vectors = [Path(each.partition(":")[2]) for each in call["add"]]
+    return [*(call["image"] or ()), *filter(None, [call["template"]]), *vectors]
 
 
 @command_of(
     generate,
     "text lines docs image chat segments by raw template truncate bos special model run target "
-    "max_new_tokens temperature top_p seed stop sections hops layers heads looks reduce "
+    "max_new_tokens temperature top_p seed stop add strength sections hops layers heads looks reduce "
     "contribution",
 )
 def command_line(
