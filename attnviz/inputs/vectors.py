@@ -27,19 +27,10 @@ class StreamVector:
     values: FloatArray
     name: str
 
-    def of_width(self, width: int, model: str) -> FloatArray:
-        """Its numbers, for a model whose stream has this width."""
-        if len(self.values) != width:
-            raise InputError(
-                f"{self.name} has {len(self.values):,} numbers, and the stream of {model} {width:,}",
-                "give a vector of this model",
-            )
-        return self.values
 
-
-def vector_of(name: str, given: Any) -> StreamVector:
+def vector_of(given: Any, name: str = "direction") -> StreamVector | None:
     """A vector from an .npy file, or from an array; `name`: the option, for messages."""
-    if isinstance(given, StreamVector):
+    if given is None or isinstance(given, StreamVector):
         return given
     if isinstance(given, str | PathLike):
         path = Path(given)
@@ -112,5 +103,5 @@ def steering_of(given: Any, strength: float) -> Steering | None:
                 f"{option('add', repr(layer))} is not LAYER:FILE.npy",
                 "give the number of a layer and a file, as in 4:happy.npy",
             )
-    vectors = [(layer, vector_of("add", each)) for layer, each in pairs]
-    return Steering(vectors, strength) if vectors else None
+    vectors = [(layer, vector_of(each, "add")) for layer, each in pairs]
+    return Steering([(layer, v) for layer, v in vectors if v], strength) if vectors else None

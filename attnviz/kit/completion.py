@@ -128,7 +128,12 @@ def files(*suffixes: str) -> Offer:
 
 
 TEXTS = files(".txt", ".jsonl")
-FILES = {"--image": files(".png"), "--audio": files(), "--pairs": files(".jsonl")}
+FILES = {
+    "--direction": files(".npy"),
+    "--image": files(".png"),
+    "--audio": files(),
+    "--pairs": files(".jsonl"),
+}
 """The completion of options that read files, if it is not TEXTS."""
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option, series
-from attnviz.inputs.vectors import Steering
+from attnviz.inputs.vectors import Steering, StreamVector
 from attnviz.kit.prepare import HeadOptions, Prepared, encode, prepare
 from attnviz.kit.scores import chosen_heads
 from attnviz.models.placement import BATCH_TOKENS
@@ -154,15 +154,30 @@ def site_of(part: Part) -> Site:
     return Site("residual" if part.kind == "residual" else kind, part.layer or 0, part.head)
 
 
+def of_stream(model: "LoadedModel", vector: StreamVector) -> FloatArray:
+    """The numbers of a vector (d) of the model's stream.
+
+    Raises:
+        InputError: it is of another width.
+    """
+    width, name = model.stream_width, model.identity.name
+    if len(vector.values) != width:
+        raise InputError(
+            f"{vector.name} has {len(vector.values):,} numbers, and the stream of {name} {width:,}",
+            "give a vector of this model",
+        )
+    return vector.values
+
+
 def steered(model: "LoadedModel", steering: Steering | None) -> "LoadedModel":
     """The model with vectors added to its stream, which its name then states; None: as it is."""
     if steering is None:
         return model
-    name, added, said = model.identity.name, dict[int, FloatArray](), list[str]()
+    added, said = dict[int, FloatArray](), list[str]()
     times = "" if steering.strength == 1 else f" × {steering.strength:g}"
     for where, vector in steering.vectors:
         layers = choose_layers(len(model.identity.heads_per_layer), where, "add")
-        values = steering.strength * vector.of_width(model.stream_width, name)
+        values = steering.strength * of_stream(model, vector)
         added |= {layer: added.get(layer, 0) + values for layer in layers}
         said.append(f"{vector.name}{times} added at layer {layers[0]}")
     return model.steered(added, series(said))

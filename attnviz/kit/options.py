@@ -113,6 +113,8 @@ Images: TypeAlias = Annotated[
         "Repeatable.",
     ),
 ]
+VectorFile: TypeAlias = str | PathLike[str] | Sequence[float] | Any
+"""A vector of the stream: an .npy file, or an array (d)."""
 SoundFile: TypeAlias = str | PathLike[str] | tuple[Any, int]
 """A sound: a file, or its samples (n) or (n, channels) and their number per second."""
 Sound: TypeAlias = Annotated[

@@ -1,6 +1,6 @@
 """Other texts as sources of a run's activations, as means or one text at a time."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -13,6 +13,7 @@ from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.prompts import read_prompt
 from attnviz.inputs.text import read_file
+from attnviz.inputs.vectors import vector_of
 from attnviz.kit.intervene import check_memory
 from attnviz.kit.option import Call, Cli, needs
 from attnviz.kit.options import heads_option
@@ -189,9 +190,13 @@ def other_texts(given: Any) -> OtherTexts | None:
 
 
 def read_once(call: Call[Any]) -> Call[Any]:
-    """A call of the command line with its other texts read; they are run once for all lines."""
-    given = (name for name in ("mean_from", "resample_from") if call.options.get(name))
-    read = {name: other_texts(call[name]) for name in given}
+    """A call of the command line with its files read; other texts are run once for all lines."""
+    readers: dict[str, Callable[[Any], Any]] = {
+        "mean_from": other_texts,
+        "resample_from": other_texts,
+        "direction": vector_of,
+    }
+    read = {name: readers[name](call[name]) for name in readers if call.options.get(name)}
     return replace(call, options={**call.options, **read})
 
 

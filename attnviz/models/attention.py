@@ -206,7 +206,7 @@ def with_added(model: M, path: str, vector: Tensor) -> M:
     """
     if "forward" in vars(model):
         raise ModelError(
-            f"the forward pass of {type(model).__name__} was replaced, so that nothing can be added",
+            f"the forward pass of {type(model).__name__} was replaced: nothing can be added",
             "use the model as it was loaded",
         )
     view = copy(model)

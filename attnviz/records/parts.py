@@ -13,13 +13,15 @@ from attnviz.records.capture import FloatArray, ModelIdentity
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Estimate, descending
 
-PartKind: TypeAlias = Literal["embedding", "position", "head", "mlp", "biases", "layer", "token"]
+PartKind: TypeAlias = Literal[
+    "embedding", "position", "head", "mlp", "biases", "layer", "token", "residual"
+]
 Group: TypeAlias = Literal["part", "head", "layer", "source"]
 """Parts as they are; without their token; by layer; or only by their token."""
 
 
 class Part(NamedTuple):
-    """A part of the model that wrote into the residual stream.
+    """A part of the model that wrote into the residual stream; or the stream before a layer.
 
     `layer` and `head`: of a head, an MLP or a layer. `source`: the position of its token: an
     embedding's own, the key of a head, or the position of an MLP; None for a sum over several.

@@ -44,7 +44,7 @@ BY = {"added": added, "projected": projected}
 def runs_with(engine: LoadedModel, v: np.ndarray, edits: list[tuple[Edit, ...]]) -> list[Any]:
     found: dict[int, ChangedRun] = {}
     sites = {edit.site for each in edits for edit in each}
-    wanted = Interventions(edits, whole=True, given={site: v[None] for site in sites})
+    wanted = Interventions(edits, whole=True, given=dict.fromkeys(sites, v[None]))
     engine.intervene(IDS, wanted, lambda run: found.__setitem__(run.index, run))
     return [found[i] for i in range(len(edits))]
 
@@ -63,7 +63,10 @@ def test_each_architecture_adds_and_projects_as_a_hook_on_its_layer_does(
     plain, errors = logits_of(model), list[float]()
     for run, each in zip(runs_with(engine_of(model), v, edits), edits, strict=True):
         places = [ARCHITECTURES[name].site(model, edit.site) for edit in each]
-        with passing(*places[0], change), passing(*places[-1], change if len(places) > 1 else _as_is):
+        with (
+            passing(*places[0], change),
+            passing(*places[-1], change if len(places) > 1 else _as_is),
+        ):
             logits = logits_of(model)
         assert (logits - plain).abs().max() > 0.1
         errors.append(float((torch.from_numpy(run.followed) - followed(logits)).abs().max()))

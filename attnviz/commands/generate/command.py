@@ -24,7 +24,16 @@ from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
 from attnviz.kit.described import Above
 from attnviz.kit.lines import note_strange
-from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, finished_by, needs, without
+from attnviz.kit.option import (
+    Arguments,
+    Call,
+    Cli,
+    command_of,
+    feature,
+    finished_by,
+    needs,
+    without,
+)
 from attnviz.kit.prepare import TextOptions
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
@@ -114,7 +123,7 @@ Stop: TypeAlias = Annotated[
     ),
 ]
 Added: TypeAlias = Annotated[
-    Mapping[int, Sequence[float] | FilePath] | FilePath | Sequence[FilePath],
+    Mapping[int, g.VectorFile] | FilePath | Sequence[FilePath],
     Cli(list[str] | None),
     answer_option(
         "--add",
@@ -325,8 +334,8 @@ def _files_before(call: Call[Answering]) -> list[Path]:
 @command_of(
     generate,
     "text lines docs image chat segments by raw template truncate bos special model run target "
-    "max_new_tokens temperature top_p seed stop add strength sections hops layers heads looks reduce "
-    "contribution",
+    "max_new_tokens temperature top_p seed stop add strength sections hops layers heads looks "
+    "reduce contribution",
 )
 def command_line(
     session: Session,
