@@ -745,9 +745,9 @@ class ReportOutput(OutputOptions, Canvas):
 
 @dataclass(frozen=True)
 class ComparisonOutput(ReportOutput):
-    """The target of records, of a picture of them, or of a matrix."""
+    """The target of records, of a picture of them, of a matrix, or of a vector."""
 
-    formats = (*RECORDS, "npz", *PICTURES)
+    formats = (*RECORDS, "npz", "npy", *PICTURES)
     format: Annotated[str | None, _format(formats)] = None
 
 

@@ -115,9 +115,7 @@ class OtherTexts:
                 "do not correspond",
                 f"leave {option('mean_by')} out, or give texts of one length",
             )
-        alone = replace(options, text_pair=None)
-        longest = prepare(model, self.texts[lengths.index(max(lengths))], alone)
-        check_memory(longest, sites)
+        self._check_memory(model, options, sites)
         sums = dict[Site, NDArray[np.float64]]()
         for ids in every:
             for site, vectors in model.site_vectors(ids, sites).items():
@@ -126,6 +124,21 @@ class OtherTexts:
                 sums[site] = sums.get(site, 0.0) + own
         count = len(every) if by == "position" else sum(lengths)
         return {site: (total / count).astype(np.float32) for site, total in sums.items()}
+
+    def _check_memory(
+        self, model: "LoadedModel", options: TextOptions, sites: Collection[Site]
+    ) -> None:
+        lengths, alone = [*map(len, self.ids(model, options))], replace(options, text_pair=None)
+        check_memory(prepare(model, self.texts[lengths.index(max(lengths))], alone), sites)
+
+    def last_vectors(
+        self, model: "LoadedModel", options: TextOptions, layers: Sequence[int]
+    ) -> FloatArray:
+        """The stream at the inputs of layers, at each text's last token: (layers, texts, d)."""
+        sites = [Site("residual", layer) for layer in layers]
+        self._check_memory(model, options, sites)
+        every = [model.site_vectors(ids, sites) for ids in self.ids(model, options)]
+        return np.stack([np.stack([vectors[site][-1] for vectors in every]) for site in sites])
 
     def means_for(self, prepared: Prepared, sites: Collection[Site], by: MeanBy) -> Vectors:
         """The means, for a run of this text.
