@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.errors import InputError, UsageError, option, readable
-from attnviz.inputs.captures import DAMAGE, plain
+from attnviz.inputs.captures import DAMAGE
 from attnviz.inputs.text import opened
 from attnviz.records.capture import FloatArray
 
@@ -76,12 +75,6 @@ def _checked(array: NDArray[Any], shown: str, name: str) -> StreamVector:
     if not values.any():
         raise InputError(f"{shown} is 0 everywhere, and has no direction", "give another vector")
     return StreamVector(values, name)
-
-
-def npy_bytes(vector: FloatArray) -> bytes:
-    """The .npy file of a vector (d)."""
-    np.lib.format.write_array(file := BytesIO(), plain(vector), (1, 0), allow_pickle=False)
-    return file.getvalue()
 
 
 # Vectors added to the stream, each at the input of a layer.

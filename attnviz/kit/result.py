@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from attnviz.console import Display, plain_text
 from attnviz.draw.titles import model_notes, text_notes
 from attnviz.errors import AttnvizError, IdleOption, UsageError, as_argument, option, spelled
-from attnviz.inputs.captures import CAPTURE_META, Entry, archive_chunks
-from attnviz.inputs.vectors import npy_bytes
+from attnviz.inputs.captures import CAPTURE_META, Entry, archive_chunks, npy_bytes
 from attnviz.kit.write import ROWS, choose_format, encoded, record_chunks, write_bytes
 from attnviz.records.capture import Capture, ModelIdentity
 from attnviz.records.rows import ColumnArray, Fields, Row, made_to_dict, shortest, to_json

@@ -216,7 +216,7 @@ def with_added(model: M, path: str, vector: Tensor) -> M:
         view._modules[name] = with_added(model.get_submodule(name), rest, vector)
         return view
 
-    def add(_module: nn.Module, args: Any, named: Mapping[str, Any]) -> Any:
+    def before(_module: nn.Module, args: Any, named: Mapping[str, Any]) -> Any:
         x = args[0] if args else named["hidden_states"]
         if x.dim() > 3 or x.size(-1) != len(vector):
             wrong = f"{type(model).__name__} is given vectors of the shape {tuple(x.shape)}"
@@ -226,5 +226,5 @@ def with_added(model: M, path: str, vector: Tensor) -> M:
 
     for hooks in ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"):
         vars(view)[hooks] = OrderedDict(vars(model)[hooks])
-    view.register_forward_pre_hook(add, with_kwargs=True)
+    view.register_forward_pre_hook(before, with_kwargs=True)
     return view

@@ -122,7 +122,7 @@ Stop: TypeAlias = Annotated[
         show_default="what the model's card says",
     ),
 ]
-Added: TypeAlias = Annotated[
+AddedVectors: TypeAlias = Annotated[
     Mapping[int, g.VectorFile] | FilePath | Sequence[FilePath],
     Cli(list[str] | None),
     answer_option(
@@ -239,7 +239,7 @@ def generate(
     top_p: TopP = Sampling.top_p,
     seed: SamplingSeed = Sampling.seed,
     stop: Stop = (),
-    add: Added = (),
+    add: AddedVectors = (),
     strength: Strength = 1.0,
     sections: NamedSections = (),
     hops: Hops = 0,
