@@ -12,7 +12,6 @@ import numpy as np
 
 from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option, series
-from attnviz.inputs.vectors import Steering, StreamVector
 from attnviz.kit.prepare import HeadOptions, Prepared, encode, prepare
 from attnviz.kit.scores import chosen_heads
 from attnviz.models.placement import BATCH_TOKENS
@@ -34,6 +33,7 @@ from attnviz.records.predict import Candidate, KeepNextTokens, LogitRows, NextTo
 from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:
+    from attnviz.inputs.vectors import Steering, StreamVector
     from attnviz.models.loaded import LoadedModel
 
 
@@ -154,7 +154,7 @@ def site_of(part: Part) -> Site:
     return Site("residual" if part.kind == "residual" else kind, part.layer or 0, part.head)
 
 
-def of_stream(model: "LoadedModel", vector: StreamVector) -> FloatArray:
+def of_stream(model: "LoadedModel", vector: "StreamVector") -> FloatArray:
     """The numbers of a vector (d) of the model's stream.
 
     Raises:
@@ -169,7 +169,7 @@ def of_stream(model: "LoadedModel", vector: StreamVector) -> FloatArray:
     return vector.values
 
 
-def steered(model: "LoadedModel", steering: Steering | None) -> "LoadedModel":
+def steered(model: "LoadedModel", steering: "Steering | None") -> "LoadedModel":
     """The model with vectors added to its stream, which its name then states; None: as it is."""
     if steering is None:
         return model

@@ -179,10 +179,8 @@ def compare(
     if against is not None:
         _check_one_text(texts, query)
     model = loaded(model)
-    options, which = (
-        model._text_options(bos, special, truncate, image=image, text_pair=text_pair),
-        which_heads(layers, heads),
-    )
+    options = model._text_options(bos, special, truncate, image=image, text_pair=text_pair)
+    which = which_heads(layers, heads)
     done = transforms(
         weighted=weighted, chars=chars, words=words, drop_sink=drop_sink, drop_key=drop_key
     )
@@ -190,8 +188,7 @@ def compare(
         return _difference(files, model, options, layers)
     if against is None:
         comparison = compare_texts(model._loaded, texts, one_name(query), options, which, done)
-        form = OF_IMAGES if comparison.of_images else OF_ROWS
-        form = form if comparison.queries is None else OF_A_WORD
+        form = OF_A_WORD if comparison.queries else OF_IMAGES if comparison.of_images else OF_ROWS
         return Result(form, comparison, comparison.captures, _top=top)
     other = loaded(against, "against")
     pair = pair or pairing_of(model._loaded, other._loaded)

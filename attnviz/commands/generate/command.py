@@ -19,7 +19,7 @@ from attnviz.inputs.beside import folder_of, is_jsonl
 from attnviz.inputs.chats import Question, chat_of_line, images_of, question_or_text
 from attnviz.inputs.prompts import By, Prompt
 from attnviz.inputs.text import read_lines
-from attnviz.inputs.vectors import steering_of
+from attnviz.inputs.vectors import Steering, steering_of
 from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
 from attnviz.kit.described import Above
@@ -199,11 +199,15 @@ def _options_for(
 
 
 def _writing(
-    asked: str | Chat | Question, sampling: Sampling, stop: Stop, target: str | None
+    asked: str | Chat | Question,
+    sampling: Sampling,
+    stop: Stop,
+    target: str | None,
+    steering: Steering | None,
 ) -> Writing:
     """The source of the answer; one that comes with the question goes first."""
     own = None if isinstance(asked, str) else asked.target
-    return Writing(sampling, words("stop", stop), target if own is None else own)
+    return Writing(sampling, words("stop", stop), target if own is None else own, steering)
 
 
 def _when_written(written: Answering, options: Mapping[str, Any]) -> AttentionAnswer:
@@ -265,19 +269,17 @@ def generate(
             with a `question` and perhaps `documents`, each with its `text` and perhaps its `id`.
         model: a name as for `load_model`, or a loaded model.
     """
-    asked, documents, parts = prompt_of(prompt), documents_of(docs), words("segments", segments)
-    model, which = loaded(model), which_heads(layers, heads)
+    asked, sampling = prompt_of(prompt), Sampling(max_new_tokens, temperature, top_p, seed)
+    model, parts, named = loaded(model), words("segments", segments), words("sections", sections)
     images = (asked.images if isinstance(asked, Question) else ()) or image  # its own come first
     options = model._text_options(bos, special, truncate, None, images)
     made = partial(prompt_for, model._loaded, by=by, wanted=parts, raw=raw)
     if template is not None:
         made = partial(own_prompt, path_of("template", template), more=bool(raw or by or parts))
-    read = made(asked, documents, images=len(options.given))
+    read = made(asked, documents_of(docs), images=len(options.given))
     options = _options_for(read, asked, options, own=template is not None)
-    writing = _writing(asked, Sampling(max_new_tokens, temperature, top_p, seed), stop, target)
-    writing = replace(writing, steering=steering_of(add, strength))
-    named = words("sections", sections)
-    ready = answering(model._loaded, read, options, writing, which, reduce)
+    writing = _writing(asked, sampling, stop, target, steering_of(add, strength))
+    ready = answering(model._loaded, read, options, writing, which_heads(layers, heads), reduce)
     return replace(ready, contribution=contribution, sections=named, hops=hops)
 
 

@@ -166,15 +166,15 @@ class NativeModel(LoadedModel):
         return self.model.config.n_embd
 
     def steered(self, vectors: Mapping[int, FloatArray], about: str) -> LoadedModel:
-        def view_of(model: Decoder) -> Decoder:
+        def adding_to(model: Decoder) -> Decoder:
             view = model
             for layer, vector in vectors.items():
                 view = with_added(view, f"h.{layer}.resid_pre", torch.from_numpy(vector))
-            vars(view)["dense"] = lambda: view_of(model.dense())
+            vars(view)["dense"] = lambda: adding_to(model.dense())
             return view
 
         identity = self.identity.with_added(about)
-        return replace(self, model=view_of(self.model), prefix=None, identity=identity)
+        return replace(self, model=adding_to(self.model), prefix=None, identity=identity)
 
     def output_vectors(self) -> Tensor:
         return self.model.unembedding
