@@ -61,7 +61,7 @@ def replaced(report: AblationReport) -> str:
     output = "what a layer adds" if part == "layer" else f"{article} {part}'s output"
     if report.direction is not None:
         output = "the stream at a layer's input" if part == "stream" else output
-        return f"{readable(report.direction)} projected out of {output}"
+        return f"the direction of {readable(report.direction)} projected out of {output}"
     return f"{output} replaced by {_replacement(report)}"
 
 

@@ -112,12 +112,16 @@ TopCompared: TypeAlias = Annotated[
 
 
 def _difference(
-    files: Sequence[TextsIn], model: Loaded, options: TextOptions, layers: g.LayersNamed
+    texts: Sequence[str],
+    files: Sequence[TextsIn],
+    model: Loaded,
+    options: TextOptions,
+    layers: g.LayersNamed,
 ) -> Result[StreamDifference]:
     """The difference of the stream between two sets of texts."""
     loaded, sets = model._loaded, [each for each in map(other_texts, files) if each]
-    if len(sets) != 2:
-        hint = f"give {option('files', 'FILE')} twice"
+    if len(sets) != 2 or texts:
+        hint = f"give {option('files', 'FILE')} twice, and no other text"
         raise UsageError(f"{option('difference')} is that of two sets of texts", hint)
     n = loaded.identity.n_layer
     chosen = choose_layers(n, head_names(layers) or "all", "layers")
@@ -135,7 +139,7 @@ def _difference(
     ),
     needs("files", "difference"),
     without(
-        "texts query against heads weighted chars words drop_sink drop_key image text_pair top",
+        "query against heads weighted chars words drop_sink drop_key image text_pair top",
         "difference",
         "is for patterns, not for the stream",
     ),
@@ -185,7 +189,7 @@ def compare(
         weighted=weighted, chars=chars, words=words, drop_sink=drop_sink, drop_key=drop_key
     )
     if difference:
-        return _difference(files, model, options, layers)
+        return _difference(texts, files, model, options, layers)
     if against is None:
         comparison = compare_texts(model._loaded, texts, one_name(query), options, which, done)
         form = OF_A_WORD if comparison.queries else OF_IMAGES if comparison.of_images else OF_ROWS
@@ -240,7 +244,7 @@ def command_line(
     if to.format.binary or to.format.picture:
         session.refuse("top", wrong=f"does nothing for {to.format.name}")
     difference = call.options.get("difference")
-    words = [] if difference else texts_alone(session, texts or ())
+    words = texts or [] if difference else texts_alone(session, texts or ())
     against = call.options.get("against")
     if against is not None:
         _check_one_text(words, call.options.get("query"))
@@ -253,7 +257,11 @@ def command_line(
             models["against"] = model_of(session, other, run, kind)
         result = call(*words, **models)
     except UsageError as error:
-        if against is not None or any(len(t.split()) > 1 or medium_of(t) for t in words):
+        if (
+            against is not None
+            or difference
+            or any(len(t.split()) > 1 or medium_of(t) for t in words)
+        ):
             raise
         raise UsageError(error.wrong, f"put each text in quotes; {error.hint}") from None
     if against is None:
