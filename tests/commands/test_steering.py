@@ -180,7 +180,7 @@ def test_a_direction_is_shown_by_every_format(run: Run, tmp_path: Path) -> None:
         more = ["--rows", "token"] if name.endswith("html") else []
         run(*asked, *more, "-o", str(tmp_path / name))
         assert "v.npy" in (tmp_path / name).read_text()
-    lines = [*asked[:1], "--lines", "--file", "sample:colors", *asked[2:], "-f", "csv"]
+    lines = [*asked[:1], "--lines", "--file", files(tmp_path)[0], *asked[2:], "-f", "csv"]
     assert "v.npy" in run(*lines).out
 
 
@@ -296,7 +296,7 @@ def test_every_format_says_that_the_model_was_steered(run: Run, tmp_path: Path) 
     assert "added" not in run("generate", PROMPT, "-f", "jsonl", "--max-new-tokens", "2").out
     # sampled, by lines, into a file of results
     out = tmp_path / "r.jsonl"
-    lines = ["generate", "--lines", "--file", "sample:colors", *asked[2:], "--temperature", "1"]
+    lines = ["generate", "--lines", "--file", files(tmp_path)[0], *asked[2:], "--temperature", "1"]
     assert run(*lines, "-o", str(out), "--resume").status is ExitStatus.OK
     assert all(row["added"] == said for row in rows_in(out.read_text()))
     np.save(tmp_path / "v.npy", 2 * V)  # another vector by the same name is another run
