@@ -129,7 +129,7 @@ def files(*suffixes: str) -> Offer:
 
 TEXTS = files(".txt", ".jsonl")
 FILES = {
-    "--direction": files(".npy"),
+    "--direction": files(),
     "--image": files(".png"),
     "--audio": files(),
     "--pairs": files(".jsonl"),

@@ -74,7 +74,7 @@ CASES = [
     ("attnviz tokens a -f ", "txt json jsonl csv tsv"),
     ("attnviz show a -f n", "npz"),
     ("attnviz compare a b -f n", "npz npy"),
-    ("attnviz ablate a --direction v", "v.npy"),
+    ("attnviz ablate a --direction sample:", ""),
     ("attnviz explain a -f ", "txt json html npz png svg pdf"),
     ("attnviz config show -f ", "txt json"),
     ("attnviz show --view g", "grid"),
