@@ -13,9 +13,7 @@ from attnviz.records.capture import FloatArray, ModelIdentity
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Estimate, descending
 
-PartKind: TypeAlias = Literal[
-    "embedding", "position", "head", "mlp", "biases", "layer", "token", "residual"
-]
+PartKind: TypeAlias = Literal["embedding", "position", "head", "mlp", "biases", "layer", "token"]
 Group: TypeAlias = Literal["part", "head", "layer", "source"]
 """Parts as they are; without their token; by layer; or only by their token."""
 
@@ -27,7 +25,7 @@ class Part(NamedTuple):
     embedding's own, the key of a head, or the position of an MLP; None for a sum over several.
     """
 
-    kind: PartKind
+    kind: PartKind | Literal["residual"]
     layer: int | None = None
     head: int | None = None
     source: int | None = None
