@@ -98,10 +98,8 @@ def steering_of(given: Any, strength: float) -> Steering | None:
         named = [given] if isinstance(given, str) else given
         pairs = [(str(each).partition(":")[::2]) for each in named]
     for layer, file in pairs:
-        if not layer.strip().lstrip("-").isdecimal() or (isinstance(file, str) and not file):
-            raise UsageError(
-                f"{option('add', repr(layer))} is not LAYER:FILE.npy",
-                "give the number of a layer and a file, as in 4:happy.npy",
-            )
+        if not layer.lstrip("-").isdecimal() or (isinstance(file, str) and not file):
+            hint = "give the number of a layer and a file, as in 4:happy.npy"
+            raise UsageError(f"{option('add', repr(layer))} is not LAYER:FILE.npy", hint)
     vectors = [(layer, vector_of(each, "add")) for layer, each in pairs]
     return Steering([(layer, v) for layer, v in vectors if v], strength) if vectors else None

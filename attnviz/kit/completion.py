@@ -128,12 +128,7 @@ def files(*suffixes: str) -> Offer:
 
 
 TEXTS = files(".txt", ".jsonl")
-FILES = {
-    "--direction": files(),
-    "--image": files(".png"),
-    "--audio": files(),
-    "--pairs": files(".jsonl"),
-}
+FILES = {"--image": files(".png"), "--audio": files(), "--pairs": files(".jsonl")}
 """The completion of options that read files, if it is not TEXTS."""
 
 

@@ -1,6 +1,6 @@
 """Other texts as sources of a run's activations, as means or one text at a time."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -204,12 +204,10 @@ def other_texts(given: Any) -> OtherTexts | None:
 
 def read_once(call: Call[Any]) -> Call[Any]:
     """A call of the command line with its files read; other texts are run once for all lines."""
-    readers: dict[str, Callable[[Any], Any]] = {
-        "mean_from": other_texts,
-        "resample_from": other_texts,
-        "direction": vector_of,
-    }
-    read = {name: readers[name](call[name]) for name in readers if call.options.get(name)}
+    given = (name for name in ("mean_from", "resample_from") if call.options.get(name))
+    read: dict[str, Any] = {name: other_texts(call[name]) for name in given}
+    if "direction" in call.options:
+        read["direction"] = vector_of(call["direction"])
     return replace(call, options={**call.options, **read})
 
 

@@ -125,8 +125,8 @@ ProjectedOut: TypeAlias = Annotated[
     Cli(Path | None),
     g.heads_option(
         "--direction",
-        metavar="FILE",
-        help="Project a vector (.npy) out of the stream at the input of each layer, or of those of "
+        metavar="FILE.npy",
+        help="Project a vector out of the stream at the input of each layer, or of those of "
         "--layer; with --mlp or --whole-layer, out of what these add.",
     ),
 ]
