@@ -90,7 +90,7 @@ class Steering:
 
 def steering_of(given: Any, strength: float) -> Steering | None:
     """The vectors of `LAYER:FILE.npy`, of several, or of a mapping of layers to vectors."""
-    if isinstance(given, Steering):
+    if given is None or isinstance(given, Steering):
         return given
     if isinstance(given, Mapping):
         pairs = [(str(layer), each) for layer, each in given.items()]

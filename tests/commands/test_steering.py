@@ -109,7 +109,7 @@ def test_what_is_no_difference_of_two_sets_is_refused(run: Run, tmp_path: Path) 
         "there is no layer 7": [*both, "--layer", "7"],
         "does not write npy": ["show", "a cat", "-o", str(tmp_path / "v.npy")],
         "does not predict": [*both, "--model", "translator"],
-        "overwrite": [
+        "would overwrite": [
             *both[:3],
             "--file",
             str(tmp_path / "v.npy"),

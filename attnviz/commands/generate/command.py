@@ -123,7 +123,7 @@ Stop: TypeAlias = Annotated[
     ),
 ]
 AddedVectors: TypeAlias = Annotated[
-    Mapping[int, g.VectorFile] | FilePath | Sequence[FilePath],
+    Mapping[int, g.VectorFile] | FilePath | Sequence[str],
     Cli(list[str] | None),
     answer_option(
         "--add",
@@ -362,8 +362,10 @@ def command_line(
     check_resume(session, to, lines=lines)
     documents = documents_given(session, text, call["docs"] or [])
     prompt = prompt_given(session, call, text, chat, lines=lines)
-    ready = model_of(session, model, run)
     before = Before(documents, _files_before(call), folder_of(chat or text.file))
+    steering = steering_of(call["add"], call["strength"])  # read once for all lines
+    call = replace(call, options={**call.options, "add": steering})
+    ready = model_of(session, model, run)
     which = which_heads(call["layers"], call["heads"])
     with session.running("measuring which heads retrieve"):
         choice = choice_of(ready._loaded, which, ready._max_memory)
