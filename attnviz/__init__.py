@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     from attnviz.commands.circuit.command import circuit
     from attnviz.commands.circuit.record import CircuitReport, CircuitSearch
     from attnviz.commands.compare.command import compare
-    from attnviz.commands.compare.record import ModelComparison, TextComparison
+    from attnviz.commands.compare.record import (
+        ModelComparison,
+        StreamDifference,
+        TextComparison,
+    )
     from attnviz.commands.explain.command import explain
     from attnviz.commands.generate.answered import AttentionAnswer
     from attnviz.commands.generate.command import generate
@@ -109,6 +113,7 @@ __all__ = [
     "ShowOptions",
     "Shown",
     "Square",
+    "StreamDifference",
     "TextComparison",
     "Token",
     "TokenEffects",
@@ -149,7 +154,7 @@ _HOME = {
     "attnviz.corpus.tables": "Atlas HeadAtlas",
     "attnviz.commands.atlas.views": "Development Scatter",
     "attnviz.commands.circuit.record": "CircuitReport CircuitSearch",
-    "attnviz.commands.compare.record": "ModelComparison TextComparison",
+    "attnviz.commands.compare.record": "ModelComparison StreamDifference TextComparison",
     "attnviz.commands.generate.square": "Square",
     "attnviz.commands.heads.alignment": "AlignmentScores",
     "attnviz.commands.heads.boxes": "BoxReport",

@@ -20,6 +20,7 @@ WORDS = {
 }
 """What stands for a text, or is the name of a file, in a command line; Python takes it by place."""
 FLAGS = {
+    "files": "--file",
     "heads": "--head",
     "layers": "--layer",
     "least": "--min",
@@ -361,6 +362,11 @@ CALLS = (
     call("ablate TEXT --cut blue:a --whole-layer 1", "whole_layers", cut="blue:a", whole_layers=1),
     # versus what?
     call("ablate TEXT --versus red", "versus", versus="red"),
+    # a direction is of the stream, which is no head
+    call("ablate TEXT --direction v.npy --head L1H2", "heads", direction=[1.0] * 128, heads="L1H2"),
+    # what is projected out is not replaced
+    call("ablate TEXT --direction v.npy --with mean", "replacement", direction=[1.0] * 128,
+        replacement="mean"),
     # no part is shown
     call("ablate TEXT --top 0", "top", top=0),
     # no layer is named
@@ -459,6 +465,10 @@ CALLS = (
     call("compare TEXT SOURCE --words --chars", "words", words=True, chars=True),
     # texts have no matrix of heads
     call("compare TEXT SOURCE -o x.npz", "", then=("save", "x.npz")),
+    # heads have no vector
+    call("compare TEXT SOURCE -o x.npy", "", then=("save", "x.npy")),
+    # texts are compared by their patterns, files by the stream
+    call("compare --file words.txt --file words.txt", "files", files=["words.txt", "words.txt"]),
     # nothing is written
     call("generate TEXT --max-new-tokens 0", "max_new_tokens", max_new_tokens=0),
     # colder than always the likeliest
@@ -478,6 +488,10 @@ CALLS = (
     call("generate TEXT --reduce median", "reduce", reduce="median"),
     # every text ends with nothing
     call("generate TEXT --stop ''", "stop", stop=""),
+    # nothing is added
+    call("generate TEXT --strength 2", "strength", strength=2),
+    # there is no layer 99
+    call("generate TEXT --add 99:v.npy", "", add={99: [1.0] * 128}),
     # a part has a name
     call("generate TEXT --segment blue", "segments", segments="blue"),
     # documents are segments already

@@ -29,6 +29,11 @@ CALLS: dict[str, tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = {
     "Prediction": (attnviz.predict, (TEXT,), {}),
     "PredictionMean": (attnviz.predict, ([TEXT, OTHER],), {"answer": "red"}),
     "Receivers": (attnviz.heads, ("the dog slept . " * 9,), {"receiver": True}),
+    "StreamDifference": (
+        attnviz.compare,
+        (),
+        {"files": ([TEXT], [OTHER]), "difference": True, "layers": 2},
+    ),
     "TextComparison": (attnviz.compare, (TEXT, OTHER), {}),
     "TokenEffects": (attnviz.ablate, (TEXT,), {"heads": "L3H2", "rows": "token"}),
     "Why": (attnviz.why, (TEXT,), {"query": "was"}),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import attnviz
@@ -28,6 +29,7 @@ def folder(model: attnviz.Model, tmp_path_factory: pytest.TempPathFactory) -> Pa
     """The files that calls name."""
     folder = tmp_path_factory.mktemp("senseless")
     (folder / "words.txt").write_text("the cat sat on the mat and the cat ran\n")
+    np.save(folder / "v.npy", np.ones(128, np.float32))
     label = {"text": WORDS["TEXT"], "links": [["creature", ["fluffy"]]]}
     (folder / "links.jsonl").write_text(json.dumps(label))
     eye = [[1, 0], [0, 1]]

@@ -44,9 +44,9 @@ def _own_change(name: str) -> Field[Outcome | None]:
 
 PART = Fields[Any](
     "PartName",
-    "A part of a model; `head` is null except for a head.",
+    "A part of a model; `head` is null except for a head; residual: the stream before the layer.",
     (
-        Field("kind", Literal["head", "mlp", "layer"]),
+        Field("kind", Literal["head", "mlp", "layer", "residual"]),
         Field("layer", int, "", at("layer", 0)),
         Field("head", int | None),
     ),
@@ -221,6 +221,8 @@ def part_name(part: Part | None, names: Sequence[str]) -> str:
             return f"L{part.layer} MLP" + (f" at {token}" if token else "")
         case "layer":
             return f"layer {part.layer}"
+        case "residual":
+            return f"L{part.layer} stream"
         case "embedding" | "position":
             return f"{part.kind} of {token}" if token else f"{part.kind}s"
         case "feature":
@@ -244,7 +246,7 @@ def listed_parts(parts: Iterable[Part | Site], heads_per_layer: Sequence[int]) -
     return ", ".join([*heads, *mlps])
 
 
-OTHER_PARTS = {"mlp": "MLP", "layer": "layer"}
+OTHER_PARTS = {"mlp": "MLP", "layer": "layer", "residual": "stream"}
 """The kinds of which a layer has a single part, and their names."""
 
 

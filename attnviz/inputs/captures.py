@@ -11,6 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
@@ -219,6 +220,13 @@ def _arrays(capture: Capture) -> Iterator[tuple[str, Entry]]:
 def plain(array: FloatArray) -> FloatArray:
     """The same numbers as little-endian float32 in C order."""
     return np.ascontiguousarray(array, dtype="<f4").reshape(array.shape)
+
+
+def npy_bytes(array: FloatArray) -> bytes:
+    """The .npy file of one array."""
+    file = BytesIO()
+    np.lib.format.write_array(file, plain(array), (1, 0), allow_pickle=False)
+    return file.getvalue()
 
 
 class _Sink:

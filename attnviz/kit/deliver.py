@@ -129,9 +129,10 @@ def _inputs(session: Session) -> Iterator[Path]:
         if metavar == "TEXT":  # which may be that of a file
             yield from (Path(name) for name in names if os.path.isfile(name))
         elif value is not None and (
-            (metavar.startswith(("FILE", "FOLDER")) and panel != OUTPUT)
+            (metavar.startswith(("FILE", "FOLDER", "LAYER:FILE")) and panel != OUTPUT)
             or (metavar == "NAME" and panel in (MODEL, None))
         ):
+            names = [n.partition(":")[2] or n if ":" in metavar else n for n in names]
             yield from (Path(place_of(name)) for name in names)
     yield from filter(None, [session.configuration.path, Path("/dev/stdin")])
 

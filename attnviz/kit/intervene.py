@@ -11,12 +11,19 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import numpy as np
 
 from attnviz.draw.titles import amount
-from attnviz.errors import InputError, UsageError, option
+from attnviz.errors import InputError, UsageError, option, series
 from attnviz.kit.prepare import HeadOptions, Prepared, encode, prepare
 from attnviz.models.placement import BATCH_TOKENS
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import choose_heads, choose_layers
-from attnviz.records.interventions import ChangedRun, Intervention, Interventions, Site, SourceRun
+from attnviz.records.interventions import (
+    ChangedRun,
+    Intervention,
+    Interventions,
+    Site,
+    SiteKind,
+    SourceRun,
+)
 from attnviz.records.parts import Part
 from attnviz.records.paths import Paths, Receiver
 from attnviz.records.places import GivenBeside
@@ -25,6 +32,7 @@ from attnviz.records.predict import Candidate, KeepNextTokens, LogitRows, NextTo
 from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:
+    from attnviz.inputs.vectors import Steering, StreamVector
     from attnviz.models.loaded import LoadedModel
 
 
@@ -140,8 +148,38 @@ def named_parts(model: "LoadedModel", heads: HeadOptions, mlps: str | None) -> l
 
 
 def site_of(part: Part) -> Site:
-    """The vector by which a head or an MLP acts."""
-    return Site("mlp" if part.head is None else "head", part.layer or 0, part.head)
+    """The vector by which a head or an MLP acts; or the stream at the input of a layer."""
+    kind: SiteKind = "mlp" if part.head is None else "head"
+    return Site("residual" if part.kind == "residual" else kind, part.layer or 0, part.head)
+
+
+def of_stream(model: "LoadedModel", vector: "StreamVector") -> FloatArray:
+    """The numbers of a vector (d) of the model's stream.
+
+    Raises:
+        InputError: it is of another width.
+    """
+    width, name = model.stream_width, model.identity.name
+    if len(vector.values) != width:
+        raise InputError(
+            f"{vector.name} has {len(vector.values):,} numbers, and the stream of {name} {width:,}",
+            "give a vector of this model",
+        )
+    return vector.values
+
+
+def steered(model: "LoadedModel", steering: "Steering | None") -> "LoadedModel":
+    """The model with vectors added to its stream, which its name then states; None: as it is."""
+    if steering is None:
+        return model
+    added, said = dict[int, FloatArray](), list[str]()
+    times = "" if steering.strength == 1 else f" × {steering.strength:g}"
+    for where, vector in steering.vectors:
+        layers = choose_layers(len(model.identity.heads_per_layer), where, "add")
+        values = steering.strength * of_stream(model, vector)
+        added |= {layer: added.get(layer, 0) + values for layer in layers}
+        said.append(f"{vector.name}{times} added at layer {layers[0]}")
+    return model.steered(added, series(said))
 
 
 SAME = 1e-4

@@ -113,6 +113,8 @@ Images: TypeAlias = Annotated[
         "Repeatable.",
     ),
 ]
+VectorFile: TypeAlias = str | PathLike[str] | Sequence[float] | Any
+"""A vector of the stream: an .npy file, or an array (d)."""
 SoundFile: TypeAlias = str | PathLike[str] | tuple[Any, int]
 """A sound: a file, or its samples (n) or (n, channels) and their number per second."""
 Sound: TypeAlias = Annotated[
@@ -755,9 +757,9 @@ class ReportOutput(OutputOptions, Canvas):
 
 @dataclass(frozen=True)
 class ComparisonOutput(ReportOutput):
-    """The target of records, of a picture of them, or of a matrix."""
+    """The target of records, of a picture of them, of a matrix, or of a vector."""
 
-    formats = (*RECORDS, "npz", *PICTURES)
+    formats = (*RECORDS, "npz", "npy", *PICTURES)
     format: Annotated[str | None, _format(formats)] = None
 
 

@@ -13,6 +13,7 @@ from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.prompts import read_prompt
 from attnviz.inputs.text import read_file
+from attnviz.inputs.vectors import vector_of
 from attnviz.kit.intervene import check_memory
 from attnviz.kit.option import Call, Cli, needs
 from attnviz.kit.options import heads_option
@@ -114,9 +115,7 @@ class OtherTexts:
                 "do not correspond",
                 f"leave {option('mean_by')} out, or give texts of one length",
             )
-        alone = replace(options, text_pair=None)
-        longest = prepare(model, self.texts[lengths.index(max(lengths))], alone)
-        check_memory(longest, sites)
+        self._check_memory(model, options, sites)
         sums = dict[Site, NDArray[np.float64]]()
         for ids in every:
             for site, vectors in model.site_vectors(ids, sites).items():
@@ -125,6 +124,21 @@ class OtherTexts:
                 sums[site] = sums.get(site, 0.0) + own
         count = len(every) if by == "position" else sum(lengths)
         return {site: (total / count).astype(np.float32) for site, total in sums.items()}
+
+    def _check_memory(
+        self, model: "LoadedModel", options: TextOptions, sites: Collection[Site]
+    ) -> None:
+        lengths, alone = [*map(len, self.ids(model, options))], replace(options, text_pair=None)
+        check_memory(prepare(model, self.texts[lengths.index(max(lengths))], alone), sites)
+
+    def last_vectors(
+        self, model: "LoadedModel", options: TextOptions, layers: Sequence[int]
+    ) -> FloatArray:
+        """The stream at the inputs of layers, at each text's last token: (layers, texts, d)."""
+        sites = [Site("residual", layer) for layer in layers]
+        self._check_memory(model, options, sites)
+        every = [model.site_vectors(ids, sites) for ids in self.ids(model, options)]
+        return np.stack([np.stack([vectors[site][-1] for vectors in every]) for site in sites])
 
     def means_for(self, prepared: Prepared, sites: Collection[Site], by: MeanBy) -> Vectors:
         """The means, for a run of this text.
@@ -189,9 +203,11 @@ def other_texts(given: Any) -> OtherTexts | None:
 
 
 def read_once(call: Call[Any]) -> Call[Any]:
-    """A call of the command line with its other texts read; they are run once for all lines."""
+    """A call of the command line with its files read; other texts are run once for all lines."""
     given = (name for name in ("mean_from", "resample_from") if call.options.get(name))
-    read = {name: other_texts(call[name]) for name in given}
+    read: dict[str, Any] = {name: other_texts(call[name]) for name in given}
+    if "direction" in call.options:
+        read["direction"] = vector_of(call["direction"])
     return replace(call, options={**call.options, **read})
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from attnviz.console import Display, plain_text
 from attnviz.draw.titles import model_notes, text_notes
 from attnviz.errors import AttnvizError, IdleOption, UsageError, as_argument, option, spelled
-from attnviz.inputs.captures import CAPTURE_META, Entry, archive_chunks
+from attnviz.inputs.captures import CAPTURE_META, Entry, archive_chunks, npy_bytes
 from attnviz.kit.write import ROWS, choose_format, encoded, record_chunks, write_bytes
 from attnviz.records.capture import Capture, ModelIdentity
 from attnviz.records.rows import ColumnArray, Fields, Row, made_to_dict, shortest, to_json
@@ -86,6 +86,7 @@ class Form(Generic[T]):
         mean: makes one record of those of several texts, if they have a mean.
         about_mean: makes notes on it, if `mean` takes the numbers of the texts, too.
         mean_form: the form of that mean, if it is another.
+        vector: the vector (d) of (record), if it has one.
     """
 
     command: str
@@ -103,6 +104,7 @@ class Form(Generic[T]):
     mean: Callable[..., Any] | None = None
     mean_form: "Form[Any] | None" = None
     about_mean: Maker = ""
+    vector: Maker | None = None
 
     def part(self, name: str, refusal: str) -> Any:
         """An attribute's value: the fields, or the function that makes a form of output."""
@@ -245,6 +247,8 @@ class Result(Generic[T]):
             facts, arrays = self._archive
             write = calculation_npz if format == "npz" else calculation_json
             return write({**facts, "made": self.made}, arrays)
+        if format == "npy":
+            return [npy_bytes(self._form.part("vector", "writes no vector")(self.record))]
         if format == "html":
             page: Iterable[str] = self._form.part("page", "makes no page")(self.record)
             return page

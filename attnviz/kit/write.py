@@ -25,7 +25,7 @@ Piece: TypeAlias = "RenderableType | str | bytes"
 
 ROWS: tuple[str, ...] = ("jsonl", "csv", "tsv")
 PICTURES: tuple[str, ...] = ("png", "svg", "pdf")
-FORMATS = ("txt", "json", *ROWS, "npz", "html", *PICTURES)
+FORMATS = ("txt", "json", *ROWS, "npz", "npy", "html", *PICTURES)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Format:
     @property
     def binary(self) -> bool:
         """Whether a terminal cannot show it."""
-        return self.name in ("npz", "png", "pdf")
+        return self.name in ("npz", "npy", "png", "pdf")
 
 
 VIEWS: Mapping[str, str] = MappingProxyType(

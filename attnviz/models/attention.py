@@ -7,12 +7,18 @@ section 3.2.2. Vectors are rows (x·W). Letters in the shape comments:
 """
 
 import math
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import TypeAlias
+from copy import copy
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor, nn
+
+from attnviz.errors import ModelError
+
+M = TypeVar("M", bound=nn.Module)
 
 
 def dot_products(q: Tensor, k: Tensor) -> Tensor:
@@ -188,3 +194,37 @@ def kept(
 
     with attached(model, {name: keeper(name) for name in names}):
         yield values
+
+
+def with_added(model: M, path: str, vector: Tensor) -> M:
+    """A view of a model that adds a vector (d) to what the module at a path is given.
+
+    All weights, and all modules that are not on the way to it, are the model's own.
+
+    Raises:
+        ModelError: a forward pass on the way was replaced, so that it would not come by.
+    """
+    if "forward" in vars(model):
+        raise ModelError(
+            f"the forward pass of {type(model).__name__} was replaced: nothing can be added",
+            "use the model as it was loaded",
+        )
+    view = copy(model)
+    view._modules = dict(model._modules)
+    if path:
+        name, _, rest = path.partition(".")
+        view._modules[name] = with_added(model.get_submodule(name), rest, vector)
+        return view
+
+    def before(_module: nn.Module, args: Any, named: Mapping[str, Any]) -> Any:
+        x = args[0] if args else named["hidden_states"]
+        if x.dim() > 3 or x.size(-1) != len(vector):
+            wrong = f"{type(model).__name__} is given vectors of the shape {tuple(x.shape)}"
+            raise ModelError(f"{wrong}, not a stream", "use a model such as GPT-2 or Llama")
+        new = (x + vector.to(x.device)).to(x)  # in the higher of both precisions
+        return ((new, *args[1:]), named) if args else (args, {**named, "hidden_states": new})
+
+    for hooks in ("_forward_pre_hooks", "_forward_pre_hooks_with_kwargs"):
+        vars(view)[hooks] = OrderedDict(vars(model)[hooks])
+    view.register_forward_pre_hook(before, with_kwargs=True)
+    return view

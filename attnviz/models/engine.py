@@ -198,7 +198,7 @@ class ChangedBatch:
         return layers
 
     def changed(self, values: Tensor, edits: Iterable[tuple[int, Edit]]) -> Tensor:
-        """The vectors of sites (B, n, d), or of a layer's heads (B, h, n, d_v), some replaced."""
+        """The vectors of sites (B, n, d), or of a layer's heads (B, h, n, d_v), after edits."""
         changed = values.clone()
         for run, edit in edits:
             at = run if edit.site.head is None else (run, edit.site.head)
@@ -206,9 +206,16 @@ class ChangedBatch:
             places = slice(None) if edit.positions is None else list(edit.positions)
             if edit.by == "zero":
                 after[places] = 0.0
-            else:
-                instead = self.taken[edit.by, edit.site]
-                after[places] = (instead if len(instead) == 1 else instead[places]).to(after)
+                continue
+            by = "given" if edit.by in ("added", "projected") else edit.by
+            instead = self.taken[by, edit.site].to(after.device)
+            own, of_place = after[places], instead if len(instead) == 1 else instead[places]
+            if edit.by == "added":  # in the higher of both precisions
+                of_place = own + of_place
+            elif edit.by == "projected":
+                unit = nn.functional.normalize(of_place, dim=-1)
+                of_place = own - (own * unit).sum(dim=-1, keepdim=True) * unit
+            after[places] = of_place.to(after)
         return changed
 
 

@@ -472,6 +472,21 @@ class LoadedModel(ABC):
         """The stream at a position, (layers + 1, d): before layer 0, and after each layer."""
         raise self._refusal("vectors")
 
+    @property
+    def stream_width(self) -> int:
+        """The number of entries of a vector of its residual stream."""
+        raise self._refusal("vectors")
+
+    def steered(self, vectors: Mapping[int, FloatArray], about: str) -> "LoadedModel":
+        """A view of the model, which adds a vector (d) to the stream at some layers' inputs.
+
+        They are added at every position of every run. `about`: what they are, for its name.
+
+        Raises:
+            ModelError: its layers cannot be told apart.
+        """
+        raise self._refusal("vectors")
+
     def freeze(self, ids: Sequence[int]) -> "FrozenRun":
         """Run the tokens, and hold norms and attention at what they were."""
         raise self._refusal("freeze")

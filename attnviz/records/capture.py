@@ -211,8 +211,9 @@ class ModelIdentity:
     the like was made. `parameters`: 0 if not counted. `own_code`: its folder names
     its own code, which was not run. `differs`: why its tokens may differ from those of
     transformers, or the settings left out. `hooks`: the number that a user has registered on its
-    modules, which its name then states. `implicit`: its heads are those of Mamba-2 layers.
-    `reads_images`: with a text. `reads`: the only kind of input. A saved capture lacks the last 6.
+    modules, which its name then states. `added`: the vectors added to its stream, likewise.
+    `implicit`: its heads are those of Mamba-2 layers. `reads_images`: with a text. `reads`: the
+    only kind of input. A saved capture lacks the last 7.
     """
 
     name: str
@@ -227,6 +228,7 @@ class ModelIdentity:
     own_code: bool = False
     differs: str = field(default="", compare=False)
     hooks: int = field(default=0, compare=False)
+    added: str = field(default="", compare=False)
     implicit: bool = field(default=False, compare=False)
     reads_images: bool = field(default=False, compare=False)
     reads: Reads = field(default="text", compare=False)
@@ -241,6 +243,10 @@ class ModelIdentity:
             f" with {n} hook{'s' * (n > 1)} of your own" if n else "" for n in (self.hooks, hooks)
         )
         return replace(self, name=self.name.removesuffix(plain) + now, hooks=hooks)
+
+    def with_added(self, added: str) -> "ModelIdentity":
+        """The same model with vectors added: `gpt2 with happy.npy × 3 added at layer 4`."""
+        return replace(self, name=f"{self.name} with {added}", added=added)
 
 
 UNPREDICTABLE = 10

@@ -37,14 +37,15 @@ class Site(NamedTuple):
 
 @dataclass(frozen=True)
 class Edit:
-    """The vectors of a site replaced, at some positions or at all (None).
+    """The vectors of a site replaced or moved, at some positions or at all (None).
 
     `by`: zero, their mean over all positions of the unchanged run, their values in the source, or
-    those of `Interventions.given`.
+    those of `Interventions.given`. A vector of these is "added" to theirs, or "projected" out: each
+    x becomes x - (x·u)u, where u is its direction.
     """
 
     site: Site
-    by: Literal["zero", "mean", "source", "given"]
+    by: Literal["zero", "mean", "source", "given", "added", "projected"]
     positions: tuple[int, ...] | None = None
 
     @property

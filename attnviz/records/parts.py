@@ -21,7 +21,7 @@ Group: TypeAlias = Literal["part", "head", "layer", "source"]
 
 
 class Part(NamedTuple):
-    """A part of the model that wrote into the residual stream.
+    """A part of the model that wrote into the residual stream; or the stream before a layer.
 
     `layer` and `head`: of a head, an MLP or a layer. `source`: the position of its token: an
     embedding's own, the key of a head, or the position of an MLP; None for a sum over several.
@@ -29,7 +29,7 @@ class Part(NamedTuple):
     what the dictionary leaves is "unexplained".
     """
 
-    kind: PartKind
+    kind: PartKind | Literal["residual"]
     layer: int | None = None
     head: int | None = None
     source: int | None = None

@@ -28,7 +28,14 @@ class Shell:
         for name in ("own", "other", "hub/models--openai--tiny/snapshots/1"):
             (folder / name).mkdir(parents=True)
         (folder / "own" / CONFIG).write_text("{}")
-        for name in ("bark.npz", "with space.npz", "$(touch x).npz", "';x;'.npz", "book.txt"):
+        for name in (
+            "bark.npz",
+            "with space.npz",
+            "$(touch x).npz",
+            "';x;'.npz",
+            "book.txt",
+            "v.npy",
+        ):
             (folder / name).touch()
         monkeypatch.chdir(folder)
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(folder / "hub"))
@@ -66,6 +73,8 @@ CASES = [
     ("attnviz compare --against t", "translator"),
     ("attnviz tokens a -f ", "txt json jsonl csv tsv"),
     ("attnviz show a -f n", "npz"),
+    ("attnviz compare a b -f n", "npz npy"),
+    ("attnviz ablate a --direction sample:", ""),
     ("attnviz explain a -f ", "txt json html npz png svg pdf"),
     ("attnviz config show -f ", "txt json"),
     ("attnviz show --view g", "grid"),

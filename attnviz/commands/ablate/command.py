@@ -35,6 +35,7 @@ from attnviz.commands.ablate.run import (
     ablate_tokens,
 )
 from attnviz.errors import UsageError, option
+from attnviz.inputs.vectors import vector_of
 from attnviz.kit import options as g
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Lines, Pairs, run_texts
@@ -119,6 +120,16 @@ Cut: TypeAlias = Annotated[
         "--query; * is every one, @NAME a --segment, @:@ within each. Repeatable.",
     ),
 ]
+ProjectedOut: TypeAlias = Annotated[
+    g.VectorFile | None,
+    Cli(Path | None),
+    g.heads_option(
+        "--direction",
+        metavar="FILE.npy",
+        help="Project a vector out of the stream at the input of each layer, or of those of "
+        "--layer; with --mlp or --whole-layer, out of what these add.",
+    ),
+]
 Renormalise: TypeAlias = Annotated[
     bool,
     g.heads_option(
@@ -181,7 +192,7 @@ def _resampled(call: Arguments) -> None:
 @feature(
     only(
         "together",
-        lambda call: call.any_of("heads layers mlps whole_layers cut"),
+        lambda call: call.any_of("heads layers mlps whole_layers cut direction"),
         "needs heads or other parts",
         f"name them, as in {option('heads', 'L1H2,L3H0')} or {option('mlps', 'all')}",
     ),
@@ -197,6 +208,11 @@ def _resampled(call: Arguments) -> None:
     without("rows top answer", "curve", "does nothing for a curve"),
     without("rows", "answer", "is for the tokens of the text", f"leave {option('answer')} out"),
     without("replacement", "cut", "does nothing for a link, which is removed"),
+    only(
+        "heads cut renormalise replacement mean_from mean_by resample_from draws seed",
+        lambda call: call["direction"] is None,
+        "does nothing for a direction of the stream, which is projected out",
+    ),
     *OF_MEANS,
     needs("resample_from draws seed", "replacement", "resample"),
     _resampled,
@@ -220,6 +236,7 @@ def ablate(
     cut: Cut = None,
     segments: g.NamedParts = (),
     renormalise: Renormalise = False,
+    direction: ProjectedOut = None,
     together: Together = False,
     rows: EffectRows = "part",
     curve: LossByPosition = False,
@@ -254,7 +271,7 @@ def ablate(
         heads=which_heads(model, layers, heads),
         mlps=layer_names("mlps", mlps),
         layers=layer_names("whole_layers", whole_layers),
-        replacing=Replacing(replacement, others, mean_by, draws, seed),
+        replacing=Replacing(replacement, others, mean_by, draws, seed, vector_of(direction)),
         cut=links_named(words("cut", cut), words("segments", segments), renormalise=renormalise),
     )
     asked = asked_of_each(ablating, text, answer, versus)
@@ -303,7 +320,7 @@ SHORT_HELP = "pairs answer versus model heads mlps cut together top format outpu
     ablate,
     "text text_pair lines pairs segments image truncate bos special model run layers heads mlps "
     "whole_layers answer versus replacement mean_from mean_by resample_from draws seed cut "
-    "renormalise together rows curve between top",
+    "renormalise direction together rows curve between top",
 )
 def command_line(
     session: Session,

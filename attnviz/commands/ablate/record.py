@@ -118,6 +118,7 @@ class AblationReport(OfEffects[Effect[Part]]):
             a versus, it is the difference of the logits of the two.
         cut: the links that are removed, or None where outputs are replaced by `replacement`.
         others: the texts that the replacement is taken from, unless it is the text.
+        direction: the name of a direction that is projected out, where nothing is replaced.
         lines: the number of texts of a mean. Every error is then that of a mean over them, and
             `capture` and `question` are those of the first.
         own_answers: whether each of these texts had an answer of its own.
@@ -135,6 +136,7 @@ class AblationReport(OfEffects[Effect[Part]]):
     lines: int | None = None
     own_answers: bool = False
     others: Others | None = None
+    direction: str | None = None
 
     def known_for(self, effect: Effect[Part]) -> list[str]:
         """The behaviours for which the model's card names the heads of an effect."""

@@ -78,8 +78,8 @@ REPLACED: tuple[Field[Any], ...] = (
         Field(
             "replacement",
             Replacement | None,
-            "The replacement of outputs; null where links are cut.",
-            lambda report: None if report.cut else report.replacement,
+            "The replacement of outputs; null if links are cut, or a direction is projected out.",
+            lambda report: None if report.cut or report.direction else report.replacement,
         ),
         Field(
             "other_texts",
@@ -101,6 +101,7 @@ REPLACED: tuple[Field[Any], ...] = (
             at("cut.query"),
         ),
         Field("cut_key", str | None, "Their key.", at("cut.key")),
+        Field("direction", str | None, "The direction projected out: the name of its file."),
         Field(
             "renormalised",
             bool,

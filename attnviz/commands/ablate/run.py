@@ -23,11 +23,13 @@ from attnviz.commands.ablate.record import (
     is_segment,
 )
 from attnviz.errors import InputError, UsageError, option
+from attnviz.inputs.vectors import StreamVector
 from attnviz.kit.intervene import (
     check_memory,
     intervene,
     named_parts,
     next_tokens_after,
+    of_stream,
     question_of,
     site_of,
 )
@@ -59,7 +61,7 @@ DRAWS = 10
 
 @dataclass(frozen=True)
 class Replacing:
-    """The values that replace outputs.
+    """The values that replace outputs; or a `direction`, which is projected out of them.
 
     `texts`: those that the values are from, or None for the text itself. `mean_by`: how a mean over
     them is taken; `draws`, `seed`: the number of texts to draw, for one run after the other.
@@ -70,12 +72,13 @@ class Replacing:
     mean_by: MeanBy = "all"
     draws: int = DRAWS
     seed: int = 0
+    direction: StreamVector | None = None
 
     @property
-    def edits(self) -> Literal["zero", "mean", "source", "given"]:
+    def edits(self) -> Literal["zero", "mean", "source", "given", "projected"]:
         """The vectors that edits put in."""
-        if self.by == "resample":
-            return "source"
+        if self.direction is not None or self.by == "resample":
+            return "source" if self.direction is None else "projected"
         return "given" if self.texts is not None else self.by
 
 
@@ -150,14 +153,18 @@ def _first_followed(prepared: Prepared) -> int:
 def _chosen(prepared: Prepared, how: Ablating) -> list[Part]:
     """The parts that are named; all heads where none is."""
     heads_per_layer = prepared.model.identity.heads_per_layer
-    parts = named_parts(prepared.model, how.heads, how.mlps)
+    direction, layers = how.replacing.direction, how.heads.layers
+    parts = named_parts(prepared.model, HeadOptions() if direction else how.heads, how.mlps)
     if how.layers is not None:
-        layers = choose_layers(len(heads_per_layer), how.layers, "whole_layers")
-        parts += [Part("layer", layer) for layer in layers]
+        whole = choose_layers(len(heads_per_layer), how.layers, "whole_layers")
+        parts += [Part("layer", layer) for layer in whole]
     if how.cut is not None and any(part.head is None for part in parts):
         raise UsageError(
             "an MLP has no links", f"leave {option('mlps')} and {option('whole_layers')} out"
         )
+    if direction and (layers is not None or not parts):
+        streams = choose_layers(len(heads_per_layer), layers or "all", "layers")
+        return [*(Part("residual", layer) for layer in streams), *parts]
     every = choose_heads(heads_per_layer, None, None)
     return parts or [Part("head", head.layer, head.head) for head in every]
 
@@ -210,6 +217,7 @@ def _ablate(
         first=next_tokens_after(prepared, 1, last).candidates[0] if question else None,
         cut=how.cut and replace(how.cut, number=len(links)),
         others=_others(how.replacing, prepared, len(taken)),
+        direction=getattr(how.replacing.direction, "name", None),
     )
     return _Ablation(
         report, before, [after.mean(axis=0) for after, _ in runs], [last, *after_first]
@@ -247,9 +255,11 @@ def _taken(prepared: Prepared, how: Replacing, changes: Sequence[Intervention]) 
     Raises:
         InputError: no other text fits this one.
     """
+    sites = {edit.site for each in changes for edit in each if isinstance(edit, Edit)}
+    if how.direction is not None:
+        return [(None, dict.fromkeys(sites, of_stream(prepared.model, how.direction)[None]))]
     if how.texts is None:
         return [(None, {})]
-    sites = {edit.site for each in changes for edit in each if isinstance(edit, Edit)}
     if how.by == "resample":
         check_memory(prepared, sites)
         return [(source, {}) for source in how.texts.drawn(prepared, how.draws, how.seed)]

@@ -61,6 +61,9 @@ def replaced(report: AblationReport) -> str:
     output = "what a layer adds" if part == "layer" else f"{article} {part}'s output"
     if any(len(effect.parts) > 1 for effect in report.effects):
         output = "what the layers add" if part == "layer" else f"the {part}s' outputs"
+    if report.direction is not None:
+        output = "the stream at a layer's input" if part == "stream" else output
+        return f"the direction of {readable(report.direction)} projected out of {output}"
     return f"{output} replaced by {_replacement(report)}"
 
 
@@ -122,8 +125,8 @@ def _measured(report: AblationReport) -> str:
 def _change_of(report: AblationReport) -> str:
     """The unit of a change, and the meaning of its sign."""
     measured = "this difference" if report.measure == "difference" else "log-probability"
-    part = "link" if report.cut else _part(report)
-    several = any(len(effect.parts) > 1 for effect in report.effects)
+    part = "link" if report.cut else "direction" if report.direction else _part(report)
+    several = not report.direction and any(len(effect.parts) > 1 for effect in report.effects)
     helps = f"{part}s help" if several else f"{part} helps"
     return f"change in {measured} ({unit_of(report.measure)}); negative = the {helps}"
 
@@ -184,6 +187,10 @@ def _effect_together(report: AblationReport) -> str:
         names = "every head"
     links = "the link" if report.cut and report.cut.number == 1 else "these links"
     without = f"without {links} of {names}" if report.cut else f"without {names}"
+    if report.direction is not None:
+        every = {part.kind for part in effect.parts} == {"residual"}
+        every = every and len(effect.parts) == report.capture.model.n_layer > 1
+        without = f"without the direction in {'the stream of every layer' if every else names}"
     change, after = effect.change, report.baseline + effect.change.mean
     if report.measure == "difference":
         return (

@@ -2,12 +2,25 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
 import typer
 
-from attnviz.commands.compare.record import ModelComparison, TextComparison
-from attnviz.commands.compare.rows import OF_A_WORD, OF_IMAGES, OF_MODELS, OF_ROWS, SHOWN
+from attnviz.commands.compare.record import (
+    ModelComparison,
+    StreamDifference,
+    TextComparison,
+    stream_difference,
+)
+from attnviz.commands.compare.rows import (
+    OF_A_WORD,
+    OF_IMAGES,
+    OF_MODELS,
+    OF_ROWS,
+    OF_STREAM,
+    SHOWN,
+)
 from attnviz.commands.compare.run import compare_models, compare_texts, pairing_of
 from attnviz.errors import UsageError, option
 from attnviz.inputs.given import medium_of
@@ -15,11 +28,22 @@ from attnviz.kit import completion
 from attnviz.kit import options as g
 from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import note_strange, note_texts, texts_alone
-from attnviz.kit.option import Call, Cli, command_of, feature, only
+from attnviz.kit.option import Call, Cli, command_of, feature, needs, only, without
+from attnviz.kit.others import TextsIn, other_texts
+from attnviz.kit.prepare import TextOptions
 from attnviz.kit.result import Result
 from attnviz.kit.session import Session
-from attnviz.kit.values import AnyModel, loaded, model_of, one_name, transforms, which_heads
-from attnviz.records.heads import Pairing
+from attnviz.kit.values import (
+    AnyModel,
+    Loaded,
+    head_names,
+    loaded,
+    model_of,
+    one_name,
+    transforms,
+    which_heads,
+)
+from attnviz.records.heads import Pairing, choose_layers
 
 ComparedTexts: TypeAlias = Annotated[
     list[str] | None,
@@ -48,6 +72,24 @@ Against: TypeAlias = Annotated[
         autocompletion=completion.models,
     ),
 ]
+ComparedFiles: TypeAlias = Annotated[
+    Sequence[TextsIn],
+    Cli(list[Path] | None),
+    g.text_option(
+        "--file",
+        metavar="FILE",
+        help="With --difference, a set of texts: one per line, or JSON lines with text. Two are "
+        "given.",
+    ),
+]
+OfStream: TypeAlias = Annotated[
+    bool,
+    g.heads_option(
+        "--difference",
+        help="Subtract the mean stream at the last tokens of the second set of texts from that of "
+        "the first, at the input of each layer; of one --layer, -o FILE.npy has the vector.",
+    ),
+]
 PairedHeads: TypeAlias = Annotated[
     Pairing | None,
     g.heads_option(
@@ -69,19 +111,46 @@ TopCompared: TypeAlias = Annotated[
 ]
 
 
+def _difference(
+    texts: Sequence[str],
+    files: Sequence[TextsIn],
+    model: Loaded,
+    options: TextOptions,
+    layers: g.LayersNamed,
+) -> Result[StreamDifference]:
+    """The difference of the stream between two sets of texts."""
+    loaded, sets = model._loaded, [each for each in map(other_texts, files) if each]
+    if len(sets) != 2 or texts:
+        hint = f"give {option('files', 'FILE')} twice, and no other text"
+        raise UsageError(f"{option('difference')} is that of two sets of texts", hint)
+    n = loaded.identity.n_layer
+    chosen = choose_layers(n, head_names(layers) or "all", "layers")
+    first, second = (each.last_vectors(loaded, options, chosen) for each in sets)
+    found = stream_difference(loaded.identity.name, chosen, first, second)
+    return Result(OF_STREAM, found, models=(loaded.identity,))
+
+
 @feature(
     only(
         "pair",
         lambda call: call["against"] is not None,
         "is for two models",
         f"add {option('against')}",
-    )
+    ),
+    needs("files", "difference"),
+    without(
+        "query against heads weighted chars words drop_sink drop_key image text_pair top",
+        "difference",
+        "is for patterns, not for the stream",
+    ),
 )
 def compare(
     *texts: str,
     model: AnyModel = "builtin",
     against: Against = None,
     pair: PairedHeads = None,
+    files: ComparedFiles = (),
+    difference: OfStream = False,
     query: ComparedWord = None,
     heads: g.HeadsNamed = None,
     layers: g.LayersNamed = None,
@@ -96,7 +165,7 @@ def compare(
     special: g.Special = False,
     truncate: g.Truncate = None,
     text_pair: g.TextPair = None,
-) -> Result[TextComparison] | Result[ModelComparison]:
+) -> Result[TextComparison] | Result[ModelComparison] | Result[StreamDifference]:
     """Compare what a word attends to in several texts, or two models on one text.
 
     >>> moles = "American shrew mole", "one mole of carbon dioxide"
@@ -108,7 +177,8 @@ def compare(
         model: a name as for `load_model`, or a loaded model.
 
     Returns:
-        a result whose record is a `TextComparison`, or a `ModelComparison`.
+        a result whose record is a `TextComparison`, or a `ModelComparison`; with `difference` a
+        `StreamDifference`.
     """
     if against is not None:
         _check_one_text(texts, query)
@@ -118,10 +188,11 @@ def compare(
     done = transforms(
         weighted=weighted, chars=chars, words=words, drop_sink=drop_sink, drop_key=drop_key
     )
+    if difference:
+        return _difference(texts, files, model, options, layers)
     if against is None:
         comparison = compare_texts(model._loaded, texts, one_name(query), options, which, done)
-        form = OF_IMAGES if comparison.of_images else OF_ROWS
-        form = form if comparison.queries is None else OF_A_WORD
+        form = OF_A_WORD if comparison.queries else OF_IMAGES if comparison.of_images else OF_ROWS
         return Result(form, comparison, comparison.captures, _top=top)
     other = loaded(against, "against")
     pair = pair or pairing_of(model._loaded, other._loaded)
@@ -149,8 +220,8 @@ SHORT_HELP = "query against pair model heads top words drop_sink format output q
 
 @command_of(
     compare,
-    "texts text_pair query against pair top image truncate bos special model run kind layers heads "
-    "weighted chars words drop_sink drop_key",
+    "texts files text_pair query against pair difference top image truncate bos special model run "
+    "kind layers heads weighted chars words drop_sink drop_key",
 )
 def command_line(
     session: Session,
@@ -172,7 +243,8 @@ def command_line(
     to = destination_of(session, output)
     if to.format.binary or to.format.picture:
         session.refuse("top", wrong=f"does nothing for {to.format.name}")
-    words = texts_alone(session, texts or ())
+    difference = call.options.get("difference")
+    words = texts or [] if difference else texts_alone(session, texts or ())
     against = call.options.get("against")
     if against is not None:
         _check_one_text(words, call.options.get("query"))
@@ -185,7 +257,11 @@ def command_line(
             models["against"] = model_of(session, other, run, kind)
         result = call(*words, **models)
     except UsageError as error:
-        if against is not None or any(len(t.split()) > 1 or medium_of(t) for t in words):
+        if (
+            against is not None
+            or difference
+            or any(len(t.split()) > 1 or medium_of(t) for t in words)
+        ):
             raise
         raise UsageError(error.wrong, f"put each text in quotes; {error.hint}") from None
     if against is None:

@@ -227,3 +227,28 @@ def difference_of(sides: Sequence[Panel], basis: Basis = "rows") -> FloatArray |
     patterns = [side.weights for side in sides]
     aligned = basis == "rows" and len(sides) == 2 and patterns[0].shape == patterns[1].shape
     return patterns[0] - patterns[1] if aligned else None
+
+
+@dataclass(frozen=True, eq=False)
+class StreamDifference:
+    """The mean stream at the last tokens of one set of texts, less that of another.
+
+    `layers`: those at whose input it is taken. `texts`: the number in each set. `vectors`
+    (layers, d): the difference; `lengths` (layers): the mean length of a text's vector.
+    """
+
+    model: str
+    layers: Sequence[int]
+    texts: tuple[int, int]
+    vectors: FloatArray
+    lengths: FloatArray
+
+
+def stream_difference(
+    model: str, layers: Sequence[int], first: FloatArray, second: FloatArray
+) -> StreamDifference:
+    """The difference of two sets of vectors (layers, texts, d)."""
+    means = [each.mean(axis=1, dtype=np.float64) for each in (first, second)]
+    lengths = np.linalg.norm(np.concatenate([first, second], axis=1), axis=2).mean(axis=1)
+    texts = first.shape[1], second.shape[1]
+    return StreamDifference(model, layers, texts, (means[0] - means[1]).astype(np.float32), lengths)

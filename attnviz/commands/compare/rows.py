@@ -4,17 +4,21 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+import numpy as np
+
 from attnviz.commands.compare.record import (
     Basis,
     HeadDifference,
     HeadMatch,
     ModelComparison,
     Sight,
+    StreamDifference,
     TextComparison,
 )
 from attnviz.draw.titles import amount
+from attnviz.errors import UsageError, option
 from attnviz.kit.result import Form
-from attnviz.records.capture import Capture
+from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import Head, Pairing
 from attnviz.records.rows import (
     HEAD,
@@ -192,7 +196,29 @@ MATCH = Fields[Matched](
         transforms("against_transforms", lambda row: row.comparison.captures[1:]),
     ),
 )
-JSON = JsonOutput((DIFFERENCE, IMAGE_DIFFERENCE, SIGHT, MATCH))
+STREAM = Fields[tuple[StreamDifference, int]](
+    "StreamRow",
+    "The difference of the stream at the last tokens of two sets of texts, at a layer's input.",
+    (
+        model_name(at("0.model")),
+        Field("layer", int, LAYER, lambda row: row[0].layers[row[1]]),
+        Field("texts", int, "The number of texts of the first set.", at("0.texts.0")),
+        Field("against_texts", int, "That of the second.", at("0.texts.1")),
+        Field(
+            "length",
+            float,
+            "The length of the difference of both means.",
+            lambda row: float(np.linalg.norm(row[0].vectors[row[1]])),
+        ),
+        Field(
+            "stream",
+            float,
+            "The mean length of a text's vector.",
+            lambda row: float(row[0].lengths[row[1]]),
+        ),
+    ),
+)
+JSON = JsonOutput((DIFFERENCE, IMAGE_DIFFERENCE, SIGHT, MATCH, STREAM))
 HEADS = Fields[Head]("", "", head_fields(lambda head: head))
 MATRIX = Fields[ModelComparison](
     "",
@@ -247,4 +273,23 @@ OF_MODELS = Form[ModelComparison](
     picture="attnviz.commands.compare.shown:draw_models",
     archive=lambda both: (MATRIX.row(both), {"similarity": both.similarity}),
     top=SHOWN,
+)
+
+
+def one_vector(difference: StreamDifference) -> FloatArray:
+    """The vector (d) of the one layer that was chosen."""
+    if len(difference.layers) > 1:
+        wrong = f"a vector is of one layer, and these are {len(difference.layers)}"
+        raise UsageError(wrong, f"choose one with {option('layers', difference.layers[-1] // 2)}")
+    vector: FloatArray = difference.vectors[0]
+    return vector
+
+
+OF_STREAM = Form[StreamDifference](
+    "compare",
+    STREAM,
+    lambda both, top, line: ((both, i) for i in range(len(both.layers))),
+    lambda both: f"{both.model}, {both.texts[0]} and {amount(both.texts[1], 'text')}",
+    terminal="attnviz.commands.compare.shown:render_stream",
+    vector=one_vector,
 )

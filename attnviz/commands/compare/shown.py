@@ -15,12 +15,13 @@ from attnviz.commands.compare.record import (
     HeadDifference,
     ModelComparison,
     Panel,
+    StreamDifference,
     TextComparison,
     difference_of,
     models_beside,
     texts_beside,
 )
-from attnviz.commands.compare.rows import what
+from attnviz.commands.compare.rows import OF_STREAM, STREAM, what
 from attnviz.console import Display
 from attnviz.draw.labels import DIVERGING, SEQUENTIAL, distinct_labels, fenced, names_of
 from attnviz.draw.matrix import SideLabels, block_maximum, by_head
@@ -50,7 +51,16 @@ from attnviz.draw.picture.paint import (
     signed_scale,
 )
 from attnviz.draw.terminal import heatmap as terminal_heatmap
-from attnviz.draw.terminal.cells import Column, cell_style, fitting, folded, listing, titled_listing
+from attnviz.draw.terminal.cells import (
+    Column,
+    cell_style,
+    fitting,
+    folded,
+    listing,
+    table,
+    titled_listing,
+    words,
+)
 from attnviz.draw.terminal.grid import head_grid
 from attnviz.draw.titles import amount, caption, facts, transform_titles
 from attnviz.errors import readable, series
@@ -451,3 +461,17 @@ def _bar(figure: "Figure", left: float, pane: FloatArray, scale: Scale) -> float
     size = _inches(pane)
     draw_color_bar(place(figure, left - GAP + 0.12, -size, BAR, size), scale)
     return left + 0.75
+
+
+def render_stream(difference: StreamDifference, display: Display) -> Iterator[RenderableType]:
+    """Render the length of the difference at each layer."""
+    about = f"{readable(OF_STREAM.about(difference))}: the stream at their last tokens, "
+    yield from folded(Text(f"{about}first set less second", "dim"), display.width)
+    yield Text()
+    rows = [STREAM.row((difference, i)) for i in range(len(difference.layers))]
+    columns = [
+        words("layer", lambda row: f"L{row['layer']}"),
+        words("length", lambda row: f"{row['length']:.2f}", right=True),
+        words("of the stream's", lambda row: f"{row['length'] / row['stream']:.0%}", right=True),
+    ]
+    yield from table(rows, columns, display.width)

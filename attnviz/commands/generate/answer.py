@@ -20,7 +20,7 @@ from attnviz.records.heads import Head, listed
 from attnviz.records.merging import groups_of
 from attnviz.records.reasoning import carried
 from attnviz.records.rests import ALIKE, ASKED
-from attnviz.records.rows import ABSENT
+from attnviz.records.rows import ABSENT, Field
 from attnviz.records.tokens import Segment, Token
 from attnviz.records.transforms import How
 
@@ -30,6 +30,11 @@ answer; in rows only, a region of an image."""
 RowUnit: TypeAlias = Literal["token", "word", "sentence", "section", "head"]
 """The unit of a row of shares: a part of the answer, or the whole answer in one head."""
 AnswerView: TypeAlias = Literal["table", "links", "heatmap", "text", "image"]
+
+
+ADDED = Field[Any](
+    "added", str, "With --add: what is added to the stream of the model.", optional=True
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +148,11 @@ class Answer:
         layers, heads = zip(*self.choice.heads, strict=True)
         own: FloatArray = held[:, list(layers), list(heads)]
         return None if np.isnan(own).any() else own
+
+    @property
+    def added(self) -> Any:
+        """What is added to the model's stream; `ABSENT` where nothing is."""
+        return self.capture.model.added or ABSENT
 
     @property
     def read(self) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from attnviz.commands.generate.answer import Answer, AnswerPart, AnswerShares
+from attnviz.commands.generate.answer import ADDED, Answer, AnswerPart, AnswerShares
 from attnviz.errors import UsageError, option
 from attnviz.records.grounding import Check, CheckMethod
 from attnviz.records.heads import every_head
@@ -157,6 +157,7 @@ class ChainRow:
     id: Any
     row: int
     test: ChainTest
+    added: Any
 
 
 CHAIN = Fields[ChainRow](
@@ -196,6 +197,7 @@ CHAIN = Fields[ChainRow](
                 "chain holds where all do.",
             ),
         ),
+        ADDED,
     ),
 )
 
@@ -203,4 +205,4 @@ CHAIN = Fields[ChainRow](
 def chain_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iterator[ChainRow]:
     chain = shares.check.chain if shares.check else None
     for n, test in enumerate(chain.tests if chain else (), start=1):
-        yield ChainRow(line or 1, shares.answer.id, n, test)
+        yield ChainRow(line or 1, shares.answer.id, n, test, shares.answer.added)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from attnviz.commands.generate.answer import Answer, AnswerPart, AnswerShares
+from attnviz.commands.generate.answer import ADDED, Answer, AnswerPart, AnswerShares
 from attnviz.commands.generate.contradiction import (
     contents_of,
     contradictions,
@@ -313,6 +313,7 @@ class CurvePoint:
     id: Any
     curve: Curve
     step: int
+    added: Any
 
 
 CURVE_POINT = Fields[CurvePoint](
@@ -341,6 +342,7 @@ CURVE_POINT = Fields[CurvePoint](
             lambda row: row.curve.low[row.step],
         ),
         Field("random_high", float, "The greatest.", lambda row: row.curve.high[row.step]),
+        ADDED,
     ),
 )
 
@@ -348,4 +350,4 @@ CURVE_POINT = Fields[CurvePoint](
 def curve_points(shares: AnswerShares, top: int | None, line: int | None) -> Iterator[CurvePoint]:
     for curve in shares.check.curves if shares.check else ():
         for step in range(len(curve.tokens)):
-            yield CurvePoint(line or 1, shares.answer.id, curve, step)
+            yield CurvePoint(line or 1, shares.answer.id, curve, step, shares.answer.added)

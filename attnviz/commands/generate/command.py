@@ -19,11 +19,21 @@ from attnviz.inputs.beside import folder_of, is_jsonl
 from attnviz.inputs.chats import Question, chat_of_line, images_of, question_or_text
 from attnviz.inputs.prompts import By, Prompt
 from attnviz.inputs.text import read_lines
+from attnviz.inputs.vectors import Steering, steering_of
 from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
 from attnviz.kit.described import Above
 from attnviz.kit.lines import note_strange
-from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, finished_by, without
+from attnviz.kit.option import (
+    Arguments,
+    Call,
+    Cli,
+    command_of,
+    feature,
+    finished_by,
+    needs,
+    without,
+)
 from attnviz.kit.prepare import TextOptions
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
@@ -112,6 +122,20 @@ Stop: TypeAlias = Annotated[
         show_default="what the model's card says",
     ),
 ]
+AddedVectors: TypeAlias = Annotated[
+    Mapping[int, g.VectorFile] | FilePath | Sequence[str],
+    Cli(list[str] | None),
+    answer_option(
+        "--add",
+        metavar="LAYER:FILE.npy",
+        help="Add a vector to the stream at the input of a layer, at every position, while the "
+        "model reads and writes. Repeatable.",
+    ),
+]
+Strength: TypeAlias = Annotated[
+    float,
+    answer_option("--strength", metavar="S", help="With --add, the factor on what is added."),
+]
 NamedSections: TypeAlias = Annotated[
     Sequence[str],
     Cli(list[str] | None),
@@ -175,11 +199,15 @@ def _options_for(
 
 
 def _writing(
-    asked: str | Chat | Question, sampling: Sampling, stop: Stop, target: str | None
+    asked: str | Chat | Question,
+    sampling: Sampling,
+    stop: Stop,
+    target: str | None,
+    steering: Steering | None,
 ) -> Writing:
     """The source of the answer; one that comes with the question goes first."""
     own = None if isinstance(asked, str) else asked.target
-    return Writing(sampling, words("stop", stop), target if own is None else own)
+    return Writing(sampling, words("stop", stop), target if own is None else own, steering)
 
 
 def _when_written(written: Answering, options: Mapping[str, Any]) -> AttentionAnswer:
@@ -194,6 +222,7 @@ def _when_written(written: Answering, options: Mapping[str, Any]) -> AttentionAn
         "target",
         "does nothing for an answer that is given",
     ),
+    needs("strength", "add", add="LAYER:FILE.npy"),
     _segments_once,
     _signs_kept,
 )
@@ -214,6 +243,8 @@ def generate(
     top_p: TopP = Sampling.top_p,
     seed: SamplingSeed = Sampling.seed,
     stop: Stop = (),
+    add: AddedVectors = (),
+    strength: Strength = 1.0,
     sections: NamedSections = (),
     hops: Hops = 0,
     heads: g.HeadsNamed = None,
@@ -238,19 +269,19 @@ def generate(
             with a `question` and perhaps `documents`, each with its `text` and perhaps its `id`.
         model: a name as for `load_model`, or a loaded model.
     """
-    asked, documents, parts = prompt_of(prompt), documents_of(docs), words("segments", segments)
-    model = loaded(model)
-    which = which_heads(model, layers, heads)
+    asked, sampling = prompt_of(prompt), Sampling(max_new_tokens, temperature, top_p, seed)
+    model, parts, named = loaded(model), words("segments", segments), words("sections", sections)
     images = (asked.images if isinstance(asked, Question) else ()) or image  # its own come first
     options = model._text_options(bos, special, truncate, None, images)
     made = partial(prompt_for, model._loaded, by=by, wanted=parts, raw=raw)
     if template is not None:
         made = partial(own_prompt, path_of("template", template), more=bool(raw or by or parts))
-    read = made(asked, documents, images=len(options.given))
+    read = made(asked, documents_of(docs), images=len(options.given))
     options = _options_for(read, asked, options, own=template is not None)
-    writing = _writing(asked, Sampling(max_new_tokens, temperature, top_p, seed), stop, target)
-    named = words("sections", sections)
-    ready = answering(model._loaded, read, options, writing, which, reduce)
+    writing = _writing(asked, sampling, stop, target, steering_of(add, strength))
+    ready = answering(
+        model._loaded, read, options, writing, which_heads(model, layers, heads), reduce
+    )
     return replace(ready, contribution=contribution, sections=named, hops=hops)
 
 
@@ -300,14 +331,15 @@ Pages: TypeAlias = Annotated[
 
 def _files_before(call: Call[Answering]) -> list[Path]:
     """The files that are read with every line."""
-    return [*(call["image"] or ()), *filter(None, [call["template"]])]
+    vectors = [Path(each.partition(":")[2]) for each in call["add"]]
+    return [*(call["image"] or ()), *filter(None, [call["template"]]), *vectors]
 
 
 @command_of(
     generate,
     "text lines docs image chat segments by raw template truncate bos special model run target "
-    "max_new_tokens temperature top_p seed stop sections hops layers heads looks reduce "
-    "contribution",
+    "max_new_tokens temperature top_p seed stop add strength sections hops layers heads looks "
+    "reduce contribution",
 )
 def command_line(
     session: Session,
@@ -332,8 +364,10 @@ def command_line(
     check_resume(session, to, lines=lines)
     documents = documents_given(session, text, call["docs"] or [])
     prompt = prompt_given(session, call, text, chat, lines=lines)
-    ready = model_of(session, model, run)
     before = Before(documents, _files_before(call), folder_of(chat or text.file))
+    steering = steering_of(call["add"], call["strength"])  # read once for all lines
+    call = replace(call, options={**call.options, "add": steering})
+    ready = model_of(session, model, run)
     which = which_heads(ready, call["layers"], call["heads"])
     with session.running("measuring which heads retrieve"):
         choice = choice_of(ready._loaded, which, ready._max_memory)

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from attnviz.commands.generate.answer import AnswerPart, AnswerShares, AnswerView, KeyKind
+from attnviz.commands.generate.answer import ADDED, AnswerPart, AnswerShares, AnswerView, KeyKind
 from attnviz.commands.generate.chain import CHAIN, chain_rows
 from attnviz.commands.generate.check import CURVE_POINT, curve_points
 from attnviz.commands.generate.choice import names_of
@@ -133,6 +133,7 @@ SHARE = Fields[SegmentShare](
             "The weight of this part that rests, and is not a share of a segment: that on the "
             "first token, special tokens, and other keys that take weight whatever is written.",
         ),
+        ADDED,
         *OF_ANSWER,
     ),
 )
@@ -165,6 +166,7 @@ def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iter
                 "lookback": ABSENT if lookback is None else measured(float(lookback[n])),
                 "heads": str(head) if head else names,
                 "rests": float(rests[n]),
+                "added": shares.answer.added,
                 **_of_check(check, segment, part),
                 "section": ABSENT if part.section is None else part.section,
                 "hops": shares.answer.hops or ABSENT,

@@ -34,7 +34,8 @@ from attnviz.draw.titles import named_words
 from attnviz.errors import IdleOption, InputError, ModelError, UsageError, option
 from attnviz.inputs.prompts import Prompt, seen_prompt
 from attnviz.inputs.text import check_encodable, check_not_blank
-from attnviz.kit.intervene import tell_written
+from attnviz.inputs.vectors import Steering
+from attnviz.kit.intervene import steered, tell_written
 from attnviz.kit.prepare import (
     Budget,
     HeadOptions,
@@ -169,7 +170,8 @@ def streamed(write: Callable[[Tell], object]) -> Iterator[NewToken]:
 class Writing:
     """The source of an answer: the model writes it, or the user gives it (`target`).
 
-    `stop`: texts that end it; none: those of the model's card.
+    `stop`: texts that end it; none: those of the model's card. `steering`: what is added to the
+    model's stream.
 
     Raises:
         UsageError: an empty text to stop at.
@@ -178,6 +180,7 @@ class Writing:
     sampling: Sampling = field(default_factory=Sampling)
     stop: tuple[str, ...] = ()
     target: str | None = None
+    steering: Steering | None = None
 
     def __post_init__(self) -> None:
         if "" in self.stop:
@@ -499,7 +502,8 @@ def answering(
     how: How = "mean",
 ) -> Answering:
     """A prompt that is ready to be answered."""
-    choice = choice_of(model, heads, options.max_memory)  # before it reads images
+    choice = choice_of(model, heads, options.max_memory)  # before it reads images, or is steered
+    model = steered(model, writing.steering)
     crossed, context, most = model.kind == "cross", model.tokenizer.context, writing.sampling.most
     # a new token that is the last one is not read itself
     most_read = context if crossed else context - 1

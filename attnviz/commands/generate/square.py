@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.generate.answer import Answer, AnswerPart
+from attnviz.commands.generate.answer import ADDED, Answer, AnswerPart
 from attnviz.commands.generate.chain import hidden
 from attnviz.commands.generate.choice import names_of
 from attnviz.commands.generate.shown import about_answer, exhibit_of
@@ -26,7 +26,7 @@ from attnviz.records.exhibit import Exhibit, PictureLook, Sides
 from attnviz.records.interventions import ChangedRun, Interventions
 from attnviz.records.predict import log_softmax
 from attnviz.records.reasoning import by_span, received
-from attnviz.records.rows import LINE, Field, Fields, at, measured
+from attnviz.records.rows import LINE, Field, Fields, at, fields_at, measured
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -162,6 +162,7 @@ SQUARE = Fields[_Pair](
             "The heads whose rows were joined.",
             lambda p: names_of(p.square.answer.choice),
         ),
+        *fields_at("square.answer", ADDED),
     ),
 )
 

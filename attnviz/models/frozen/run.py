@@ -25,7 +25,7 @@ from attnviz.errors import ModelError
 from attnviz.models.engine import numbers
 from attnviz.models.frozen.layer import FrozenAttention, FrozenLayer, FrozenOutput, near, only_at
 from attnviz.records.heads import Head
-from attnviz.records.parts import Part, PartKind, Shares
+from attnviz.records.parts import Part, Shares
 from attnviz.records.why import ScoreRow
 
 AT_ONCE = 1 << 22
@@ -316,12 +316,12 @@ class FrozenRun:
         return queries - zero * (1 - queries.new_tensor(biases))[:, None]
 
 
-Sources: TypeAlias = Mapping[tuple[PartKind, int | None, int | None], Sequence[int]]
+Sources: TypeAlias = Mapping[tuple[str, int | None, int | None], Sequence[int]]
 
 
 def _sources(parts: Sequence[Part]) -> Sources:
     """The tokens that each embedding, head or MLP among some parts is from."""
-    sources = defaultdict[tuple[PartKind, int | None, int | None], list[int]](list)
+    sources = defaultdict[tuple[str, int | None, int | None], list[int]](list)
     for part in parts:
         if part.source is not None:
             sources[part.kind, part.layer, part.head].append(part.source)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError, UsageError, option
+from attnviz.models.attention import with_added
 from attnviz.models.contributing import Writing
 from attnviz.models.engine import (
     LOGIT_ROWS,
@@ -54,6 +55,7 @@ from attnviz.models.huggingface.layers import (
     layers_of,
     matrix_of,
     parts_of,
+    unknown,
 )
 from attnviz.models.huggingface.paths import patched_paths, slopes
 from attnviz.models.huggingface.vision import beside_of, telling
@@ -330,6 +332,19 @@ class OneStack(HuggingFaceModel):
 
 class OneSequence(SelfAttending, OneStack):
     """A model that attends to the one text that it reads."""
+
+    @property
+    def stream_width(self) -> int:
+        return int(self.model.config.get_text_config().hidden_size)
+
+    def steered(self, vectors: Mapping[int, FloatArray], about: str) -> LoadedModel:
+        layers, view = layers_of(self.model), self.model
+        if len(layers) != len(self.identity.heads_per_layer):
+            raise unknown(f"the layers of {type(view).__name__} share their modules")
+        names = {module: name for name, module in view.named_modules()}
+        for layer, vector in vectors.items():
+            view = with_added(view, names[layers[layer]], torch.from_numpy(vector))
+        return replace(self, model=view, identity=self.identity.with_added(about))
 
     @cached_property
     def _plain(self) -> dict[Any, bool]:

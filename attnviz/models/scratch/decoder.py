@@ -258,7 +258,7 @@ class ReadPrefix:
             x = model.embed(ids[:, shared:], at)
             x = model.through(x, range(last), rows=rows, positions=at)
         block, hooks = model.block(last), dict[str, Hook]()
-        _, *others = block.projected(block.norm(x), at)
+        _, *others = block.projected(block.norm(block.resid_pre(x)), at)
         for name, own in zip("kv", others, strict=True):
             point = f"h.{last}.attn.{name}"
             first = read[point].expand(len(own), -1, -1, -1) if read else own[:, :, :0]

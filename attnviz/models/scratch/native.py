@@ -1,7 +1,7 @@
 """The decoders from scratch as an engine, with patterns recorded at hook points; their folders."""
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from attnviz.models.attention import Hook, attached, kept
+from attnviz.models.attention import Hook, attached, kept, with_added
 from attnviz.models.contributing import HeadsWriting
 from attnviz.models.engine import (
     LOGIT_ROWS,
@@ -160,6 +160,21 @@ class NativeModel(LoadedModel):
         with torch.inference_mode(), kept(self.model, names, lambda x: x[0, position]) as streams:
             self._hidden(self._ids(ids))
         return numbers(torch.stack([streams[name] for name in names]))
+
+    @property
+    def stream_width(self) -> int:
+        return self.model.config.n_embd
+
+    def steered(self, vectors: Mapping[int, FloatArray], about: str) -> LoadedModel:
+        def adding_to(model: Decoder) -> Decoder:
+            view = model
+            for layer, vector in vectors.items():
+                view = with_added(view, f"h.{layer}.resid_pre", torch.from_numpy(vector))
+            vars(view)["dense"] = lambda: adding_to(model.dense())
+            return view
+
+        identity = self.identity.with_added(about)
+        return replace(self, model=adding_to(self.model), prefix=None, identity=identity)
 
     def output_vectors(self) -> Tensor:
         return self.model.unembedding

@@ -1,0 +1,105 @@
+"""Vectors of the residual stream: from .npy files and arrays, with every claim checked."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from attnviz.errors import InputError, UsageError, option, readable
+from attnviz.inputs.captures import DAMAGE
+from attnviz.inputs.text import opened
+from attnviz.records.capture import FloatArray
+
+WIDEST = 1 << 20
+"""The most entries of a vector; the stream of a large model has some ten thousand."""
+HOW = 'save one with numpy.save("v.npy", vector)'
+
+
+@dataclass(frozen=True, eq=False)
+class StreamVector:
+    """A vector (d), and its name: that of its file, or `a vector`."""
+
+    values: FloatArray
+    name: str
+
+
+def vector_of(given: Any, name: str = "direction") -> StreamVector | None:
+    """A vector from an .npy file, or from an array; `name`: the option, for messages."""
+    if given is None or isinstance(given, StreamVector):
+        return given
+    if isinstance(given, str | PathLike):
+        path = Path(given)
+        return _checked(_read(path), repr(str(path)), readable(path.name))
+    given = given.detach().cpu().float() if hasattr(given, "detach") else given  # of torch
+    try:
+        array = np.asarray(given, np.float64)
+    except (TypeError, ValueError):
+        raise UsageError(f"{option(name)} is no vector of numbers", "give an array (d)") from None
+    return _checked(array, option(name), "a vector")
+
+
+def _read(path: Path) -> NDArray[Any]:
+    """The array of a file; its header is checked before any memory is allocated."""
+    shown = repr(str(path))
+    with opened(path) as stream:
+        try:
+            if np.lib.format.read_magic(stream) != (1, 0):
+                raise ValueError("another version")
+            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+        except DAMAGE as error:
+            raise InputError(f"{shown} is not an .npy file, or is damaged", HOW) from error
+        size = math.prod(shape)
+        if dtype.kind != "f" or dtype.itemsize > 8 or size > WIDEST or min(shape, default=1) < 0:
+            what = f"an array {shape} of {dtype}"
+            raise InputError(f"{shown} holds {what}, not a vector of fractions", HOW)
+        data = stream.read(size * dtype.itemsize + 1)
+    if len(data) != size * dtype.itemsize:
+        raise InputError(f"{shown} is damaged: it has not the size that its header says", HOW)
+    return np.frombuffer(data, dtype).reshape(shape)
+
+
+def _checked(array: NDArray[Any], shown: str, name: str) -> StreamVector:
+    """A vector (d), or (1, d), of finite numbers that are not all 0."""
+    values = np.asarray(array[0] if array.ndim == 2 and len(array) == 1 else array)
+    if values.ndim != 1 or not values.size:
+        raise InputError(f"{shown} has the shape {array.shape}, not (d,)", "give a single vector")
+    with np.errstate(over="ignore"):
+        values = values.astype(np.float32)
+    if not np.isfinite(values).all():
+        raise InputError(f"{shown} has numbers that are not finite", "give another vector")
+    if not values.any():
+        raise InputError(f"{shown} is 0 everywhere, and has no direction", "give another vector")
+    return StreamVector(values, name)
+
+
+# Vectors added to the stream, each at the input of a layer.
+
+
+@dataclass(frozen=True, eq=False)
+class Steering:
+    """The vectors to add at layers, as a user names these, and the factor on each."""
+
+    vectors: Sequence[tuple[str, StreamVector]]
+    strength: float = 1.0
+
+
+def steering_of(given: Any, strength: float) -> Steering | None:
+    """The vectors of `LAYER:FILE.npy`, of several, or of a mapping of layers to vectors."""
+    if given is None or isinstance(given, Steering):
+        return given
+    if isinstance(given, Mapping):
+        pairs = [(str(layer), each) for layer, each in given.items()]
+    else:
+        named = [given] if isinstance(given, str) else given
+        pairs = [(str(each).partition(":")[::2]) for each in named]
+    for layer, file in pairs:
+        if not layer.lstrip("-").isdecimal() or (isinstance(file, str) and not file):
+            hint = "give the number of a layer and a file, as in 4:happy.npy"
+            raise UsageError(f"{option('add', repr(layer))} is not LAYER:FILE.npy", hint)
+    vectors = [(layer, vector_of(each, "add")) for layer, each in pairs]
+    return Steering([(layer, v) for layer, v in vectors if v], strength) if vectors else None
