@@ -7,13 +7,14 @@ of a site are those of the source.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from attnviz.models.engine import numbers
 from attnviz.records.interventions import SiteKind
-from attnviz.records.paths import FirstOrder, SlopeOf, held_fixed
+from attnviz.records.paths import LOGITS, FirstOrder, Receiver, SlopeOf, held_fixed
 
 
 @dataclass
@@ -21,15 +22,19 @@ class SitesPassed:
     """The vectors that pass kinds of sites of layers in a run, within the graph of its gradient.
 
     `held`: kinds that are held fixed, so that no gradient passes them to what is before.
+    `arrived`: the vectors (1, n, width) that reach receivers.
     """
 
     held: Collection[SiteKind] = ()
     values: dict[tuple[SiteKind, int], Tensor] = field(default_factory=dict)
+    arrived: dict[Receiver, Tensor] = field(default_factory=dict)
 
     def hook(self, at: tuple[SiteKind, int]) -> Callable[[Tensor], Tensor]:
         """A function that keeps what passes one, and passes it on."""
 
         def keep(values: Tensor) -> Tensor:
+            if at[0] == "mlp":
+                self.arrived[Receiver(at[1])] = values
             if at[0] in self.held or not values.requires_grad:
                 values = values.detach().requires_grad_()
             self.values[at] = values
@@ -43,11 +48,16 @@ def first_order(
     by_head: Callable[[Tensor, tuple[SiteKind, int]], Tensor],
     ids: Sequence[int],
     slope_of: SlopeOf,
+    received: Callable[[Receiver, Tensor], Tensor],
 ) -> FirstOrder:
     """The first order of all sites that `last_of` passes, by two runs and one gradient.
 
+    A path to a part takes a run and two gradients more: of the measure, for what the part receives;
+    and of what it receives, for the sites.
+
     `last_of`: runs a text, passes sites, and gives the last logits (V). `by_head`: the vectors of a
-    site as (n, heads, width), with one head where it has none.
+    site as (n, heads, width), with one head where it has none. `received`: the logits (1, V) where
+    a receiver alone gets other vectors.
     """
     there = SitesPassed()
     here = SitesPassed(held_fixed(slope_of.direct) if slope_of.direct else ())
@@ -57,12 +67,30 @@ def first_order(
         last = last_of(ids, here)
         before, after = numbers(last), numbers(ends)
         answer, *versus = slope_of.measure(before, after)
-        scores = last.float()
-        value = scores[answer] - (scores[versus[0]] if versus else scores.logsumexp(dim=0))
-        slopes = torch.autograd.grad(value, list(here.values.values()))
-    places, products = list(slope_of.source.places), {}
-    for (at, values), slope in zip(here.values.items(), slopes, strict=True):
-        other = by_head(there.values[at], at)[places]
-        own, gradient = (by_head(each, at).detach() for each in (values, slope))
-        products[at] = numbers((gradient.float() * (other - own).float()).sum(dim=-1))
+
+        def measured(last: Tensor) -> Tensor:
+            scores = last.float()
+            return scores[answer] - (scores[versus[0]] if versus else scores.logsumexp(dim=0))
+
+        values = dict[Receiver, Tensor]()
+        for to in slope_of.receivers:
+            if to == LOGITS:
+                values[to] = measured(last)
+                continue
+            vectors = here.arrived[to].detach().requires_grad_()
+            (slope,) = torch.autograd.grad(measured(received(to, vectors)[0]), vectors)
+            values[to] = (slope * here.arrived[to]).sum()
+    places, products = list(slope_of.source.places), dict[Receiver, Any]()
+    for to, value in values.items():
+        sites = list(here.values.items())
+        slopes = torch.autograd.grad(
+            value, [own for _, own in sites], retain_graph=True, allow_unused=True
+        )
+        products[to] = {}
+        for (at, own), slope in zip(sites, slopes, strict=True):
+            if slope is None:  # it is behind the receiver
+                continue
+            other = by_head(there.values[at], at)[places]
+            ours, gradient = (by_head(each, at).detach() for each in (own, slope))
+            products[to][at] = numbers((gradient.float() * (other - ours).float()).sum(dim=-1))
     return FirstOrder(before, after, products)

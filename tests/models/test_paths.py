@@ -340,9 +340,11 @@ def test_both_engines_agree_on_first_orders_also_after_other_runs() -> None:
             model: Any = load(Source(str(FOLDER), engine=name))  # type: ignore[arg-type]
             model.intervene(IDS, Interventions([()]), lambda run: None)  # in inference mode
             found.append(model.first_order(IDS, SlopeOf(kinds, SOURCE, lambda *_: (7, 9), direct)))
-        assert found[0].products.keys() == found[1].products.keys()
-        for at, products in found[0].products.items():
-            np.testing.assert_allclose(products, found[1].products[at], atol=2e-4, err_msg=str(at))
+        assert found[0].products[LOGITS].keys() == found[1].products[LOGITS].keys()
+        for at, products in found[0].products[LOGITS].items():
+            np.testing.assert_allclose(
+                products, found[1].products[LOGITS][at], atol=2e-4, err_msg=str(at)
+            )
 
 
 # A linear model: attention is uniform, norms do nothing, MLPs are matrices. Every effect is a

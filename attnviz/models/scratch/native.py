@@ -196,7 +196,7 @@ class NativeModel(LoadedModel):
 
     def paths(self, ids: Sequence[int], paths: Paths, consume: PathConsumer) -> None:
         with torch.inference_mode():
-            paths_native(self.model, self._ids(ids), paths, consume)
+            paths_native(self._dense, self._ids(ids), paths, consume)
 
     def first_order(self, ids: Sequence[int], slope_of: SlopeOf) -> FirstOrder:
         return slopes_native(self.model, ids, slope_of)
