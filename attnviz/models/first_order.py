@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from attnviz.models.engine import numbers
+from attnviz.records.capture import FloatArray
 from attnviz.records.interventions import SiteKind
 from attnviz.records.paths import LOGITS, FirstOrder, Receiver, SlopeOf, held_fixed
 
@@ -60,6 +61,7 @@ def first_order(
     a receiver alone gets other vectors.
     """
     there = SitesPassed()
+    theirs = there.values
     here = SitesPassed(held_fixed(slope_of.direct) if slope_of.direct else ())
     with torch.inference_mode(False), torch.no_grad():
         ends = last_of(slope_of.source.ids, there)
@@ -72,25 +74,23 @@ def first_order(
             scores = last.float()
             return scores[answer] - (scores[versus[0]] if versus else scores.logsumexp(dim=0))
 
-        values = dict[Receiver, Tensor]()
+        products, places = dict[Receiver, Any](), list(slope_of.source.places)
         for to in slope_of.receivers:
-            if to == LOGITS:
-                values[to] = measured(last)
-                continue
-            vectors = here.arrived[to].detach().requires_grad_()
-            (slope,) = torch.autograd.grad(measured(received(to, vectors)[0]), vectors)
-            values[to] = (slope * here.arrived[to]).sum()
-    places, products = list(slope_of.source.places), dict[Receiver, Any]()
-    for to, value in values.items():
-        sites = list(here.values.items())
-        slopes = torch.autograd.grad(
-            value, [own for _, own in sites], retain_graph=True, allow_unused=True
-        )
-        products[to] = {}
-        for (at, own), slope in zip(sites, slopes, strict=True):
-            if slope is None:  # it is behind the receiver
-                continue
-            other = by_head(there.values[at], at)[places]
-            ours, gradient = (by_head(each, at).detach() for each in (own, slope))
-            products[to][at] = numbers((gradient.float() * (other - ours).float()).sum(dim=-1))
+            value = measured(last)
+            if to != LOGITS:
+                vectors = here.arrived[to].detach().requires_grad_()
+                (slope,) = torch.autograd.grad(measured(received(to, vectors)[0]), vectors)
+                value = (slope * here.arrived[to]).sum()
+            values = list(here.values.values())
+            slopes = torch.autograd.grad(value, values, retain_graph=True, allow_unused=True)
+            products[to] = {
+                at: _products(by_head(slope, at), by_head(own, at), by_head(theirs[at], at)[places])
+                for (at, own), slope in zip(here.values.items(), slopes, strict=True)
+                if slope is not None  # else it is behind the receiver
+            }
     return FirstOrder(before, after, products)
+
+
+def _products(slope: Tensor, ours: Tensor, theirs: Tensor) -> FloatArray:
+    """Gradients times differences of vectors (n, heads, width): (n, heads)."""
+    return numbers((slope.float() * (theirs - ours).float()).sum(dim=-1))

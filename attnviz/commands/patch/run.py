@@ -147,8 +147,9 @@ class _Task:
                 answer_log_probability=before.answer_log_probability + change,
             )
             effect = replace(effect_of([edit], before, measured.ends, after), own=None)
-            on_path = {"position": None, "receiver": to} if self.receivers else {}
-            effects.append(replace(effect, **on_path))
+            effects.append(
+                replace(effect, position=None, receiver=to) if self.receivers else effect
+            )
         return measured, effects
 
     def report(self, measured: _Measured, effects: Sequence[PatchEffect]) -> PatchReport:

@@ -4,7 +4,7 @@ Letters in the shape comments as in `models/engine.py`.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -56,30 +56,29 @@ def patched_paths(
 class _OwnRun:
     """A text's own run, of which other runs repeat only some layers.
 
-    `streams`: what arrives at each of the `layers` (n, d); empty where they cannot be run by
-    themselves. `beside`: what each gives beside a stream. `last`: the logits (1, V).
+    `last`: the logits (1, V). `streams`: what arrives at each of the `layers` (n, d); empty where
+    they cannot be run by themselves. `beside`: what each gives beside a stream.
     """
 
     last: Tensor
-    layers: Sequence[nn.Module] = ()
-    streams: Sequence[Tensor] = ()
-    beside: Sequence[tuple[Any, ...] | None] = ()
+    layers: Sequence[nn.Module]
+    streams: Sequence[Tensor]
+    beside: Sequence[tuple[Any, ...] | None]
 
     @contextmanager
-    def only(self, layers: range | None, runs: int) -> Iterator[None]:
-        """Run some of the layers, on what arrives there; others hand on their input. None: all."""
+    def only(self, wanted: range | None, runs: int) -> Iterator[None]:
+        """Run these layers, on what arrives there; others hand on their input. None: run all."""
 
-        def start(values: Tensor) -> Tensor:
-            assert layers is not None
-            stream = self.streams[layers.start]
+        def start(values: Tensor, first: int) -> Tensor:
+            stream = self.streams[first]
             return stream.expand(runs, *stream.shape).reshape(values.shape).clone()
 
         with ExitStack() as stack:
-            if layers is not None:
-                for number, module in enumerate(self.layers):
-                    if number not in layers:
-                        stack.enter_context(_handing_on(module, self.beside[number]))
-                stack.enter_context(passing(SitePlace(self.layers[layers.start], True), start))
+            if wanted is not None:
+                for number in {*range(len(self.layers))} - {*wanted}:
+                    stack.enter_context(_handing_on(self.layers[number], self.beside[number]))
+                place = SitePlace(self.layers[wanted.start], incoming=True)
+                stack.enter_context(passing(place, partial(start, first=wanted.start)))
             yield
 
 
@@ -91,7 +90,7 @@ def _handing_on(layer: nn.Module, beside: tuple[Any, ...] | None) -> Iterator[No
         stream = args[0] if args else named.get("hidden_states")
         return stream if beside is None else (stream, *beside)
 
-    before = {name: it for name, it in vars(layer).items() if name == "forward"}
+    before = {name: own for name, own in vars(layer).items() if name == "forward"}
     vars(layer)["forward"] = forward
     try:
         yield
@@ -102,24 +101,18 @@ def _handing_on(layer: nn.Module, beside: tuple[Any, ...] | None) -> Iterator[No
 
 def _own_run(model: Any, ids: Tensor, n_layer: int) -> _OwnRun:
     """Run a text (1, n) as it is."""
-    layers = layers_of(model)
-    streams, beside = list[Tensor](), list[tuple[Any, ...] | None]()
+    layers, streams, beside = layers_of(model), list[Tensor](), list[tuple[Any, ...] | None]()
 
     def leave(_module: nn.Module, _args: Any, output: Any) -> None:
         beside.append(output[1:] if isinstance(output, tuple) else None)
 
-    def arrive(values: Tensor) -> None:
-        streams.append(values[0].clone())  # a copy, as Falcon adds to it in place
-
-    if len(layers) != n_layer:  # they share modules (ALBERT)
-        return _OwnRun(_last(model, ids))
     with ExitStack() as stack:
-        for layer in layers:
-            stack.enter_context(passing(SitePlace(layer, incoming=True), arrive))
-        stack.enter_context(hooked(layer.register_forward_hook(leave) for layer in layers))
+        for layer in layers if len(layers) == n_layer else ():  # others share modules (ALBERT)
+            stack.enter_context(passing(SitePlace(layer, incoming=True), streams.append))
+            stack.enter_context(hooked([layer.register_forward_hook(leave)]))
         last = _last(model, ids)
-    whole = all(stream.shape[:-1] == ids.shape[1:] for stream in streams)
-    return _OwnRun(last, layers, streams if whole else (), beside)
+    whole = all(stream.shape[:-1] == ids.shape for stream in streams)
+    return _OwnRun(last, layers, [stream[0] for stream in streams] if whole else (), beside)
 
 
 @dataclass(frozen=True)
@@ -151,16 +144,15 @@ class _PathRuns:
         return self if last._needed(0) is None else last
 
     def _needed(self, first: int, *, held: bool = True) -> range | None:
-        """The layers from this one on, or None where not they alone make the text's own logits."""
-        layers = range(first, len(self.heads_per_layer))
+        """The layers from this one on, or None where they alone do not give the same logits."""
         if not self.own.streams:
             return None
-        try:
-            with self._changing(ChangedBatch([()], self.ids.size(1), {}), {}, layers, held=held):
-                alike = agrees(self._last(1), self.own.last, _rounding(self.own.last))
-        except ModelError:
-            return None
-        return layers if alike else None
+        layers = range(first, len(self.heads_per_layer))
+        nothing = ChangedBatch([()], self.ids.size(1), {})
+        with suppress(ModelError), self._changing(nothing, {}, layers, held=held):
+            if agrees(self._last(1), self.own.last, _rounding(self.own.last)):
+                return layers
+        return None
 
     def sent(
         self, senders: Sequence[int], after: int | None = None
@@ -169,12 +161,11 @@ class _PathRuns:
 
         `after`: the first layer that is not needed; the logits are then of no use.
         """
-        changes = [(self.paths.senders[i],) for i in senders]
-        batch = ChangedBatch(changes, self.ids.size(1), self.taken)
+        edits = [self.paths.senders[i] for i in senders]
+        batch = ChangedBatch([(edit,) for edit in edits], self.ids.size(1), self.taken)
         arrived = dict[Receiver, Tensor]()
-        layers = self._needed(min(self.paths.senders[i].layer for i in senders))
-        if layers is not None and after is not None:
-            layers = range(layers.start, after)
+        layers = self._needed(min(edit.layer for edit in edits))
+        layers = layers and range(layers.start, after or layers.stop)
         with ExitStack() as stack:
             stack.enter_context(self._changing(batch, arrived, layers))
             if any(to.letter for to in self.paths.receivers):
@@ -187,15 +178,14 @@ class _PathRuns:
         batch: ChangedBatch,
         arrived: dict[Receiver, Tensor],
         layers: range | None,
-        *,
         held: bool = True,
     ) -> Iterator[None]:
         """Run some layers with the senders of a batch; `held`: with what does not change."""
         with self.own.only(layers, len(batch.interventions)), ExitStack() as stack:
-            for (kind, layer), place in self.places.items():
-                if held and (layers is None or layer in layers):
-                    pass_ = partial(self._pass, batch, arrived, kind, layer)
-                    stack.enter_context(passing(place, pass_))
+            for (kind, layer), place in self.places.items() if held else ():
+                if layers is None or layer in layers:
+                    change = partial(self._pass, batch, arrived, kind, layer)
+                    stack.enter_context(passing(place, change))
             yield
 
     def _pass(
@@ -283,7 +273,12 @@ def _path_runs(model: Any, ids: Tensor, heads_per_layer: Sequence[int], paths: P
     """
     if any(to.letter for to in paths.receivers) and not model._can_set_attn_implementation():
         raise unknown(f"{type(model).__name__} keeps its queries, keys and values to itself")
-    held = _held(held_fixed(paths.mlps), heads_per_layer)
+    held = {
+        Site(kind, layer)
+        for kind in held_fixed(paths.mlps)
+        for layer, heads in enumerate(heads_per_layer)
+        if heads or kind != "head"
+    }
     read: set[tuple[SiteKind, int]] = {
         ("mlp", to.layer) for to in paths.receivers if to.head is None and to.layer is not None
     }
@@ -301,16 +296,6 @@ def _path_runs(model: Any, ids: Tensor, heads_per_layer: Sequence[int], paths: P
         taken=taken_vectors(vectors_of, ids[0].tolist(), source),
         own=_own_run(model, ids, len(heads_per_layer)),
     )
-
-
-def _held(kinds: Sequence[SiteKind], heads_per_layer: Sequence[int]) -> set[Site]:
-    """The sites of these kinds, in the layers that have them."""
-    return {
-        Site(kind, layer)
-        for layer, heads in enumerate(heads_per_layer)
-        for kind in kinds
-        if heads or kind != "head"
-    }
 
 
 def _vectors_held(
