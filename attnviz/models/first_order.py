@@ -7,13 +7,15 @@ of a site are those of the source.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from attnviz.models.engine import numbers
+from attnviz.records.capture import FloatArray
 from attnviz.records.interventions import SiteKind
-from attnviz.records.paths import FirstOrder, SlopeOf, held_fixed
+from attnviz.records.paths import LOGITS, FirstOrder, Receiver, SlopeOf, held_fixed
 
 
 @dataclass
@@ -21,15 +23,19 @@ class SitesPassed:
     """The vectors that pass kinds of sites of layers in a run, within the graph of its gradient.
 
     `held`: kinds that are held fixed, so that no gradient passes them to what is before.
+    `arrived`: the vectors (1, n, width) that reach receivers.
     """
 
     held: Collection[SiteKind] = ()
     values: dict[tuple[SiteKind, int], Tensor] = field(default_factory=dict)
+    arrived: dict[Receiver, Tensor] = field(default_factory=dict)
 
     def hook(self, at: tuple[SiteKind, int]) -> Callable[[Tensor], Tensor]:
         """A function that keeps what passes one, and passes it on."""
 
         def keep(values: Tensor) -> Tensor:
+            if at[0] == "mlp":
+                self.arrived[Receiver(at[1])] = values
             if at[0] in self.held or not values.requires_grad:
                 values = values.detach().requires_grad_()
             self.values[at] = values
@@ -43,13 +49,19 @@ def first_order(
     by_head: Callable[[Tensor, tuple[SiteKind, int]], Tensor],
     ids: Sequence[int],
     slope_of: SlopeOf,
+    received: Callable[[Receiver, Tensor], Tensor],
 ) -> FirstOrder:
     """The first order of all sites that `last_of` passes, by two runs and one gradient.
 
+    A path to a part takes a run and two gradients more: of the measure, for what the part receives;
+    and of what it receives, for the sites.
+
     `last_of`: runs a text, passes sites, and gives the last logits (V). `by_head`: the vectors of a
-    site as (n, heads, width), with one head where it has none.
+    site as (n, heads, width), with one head where it has none. `received`: the logits (1, V) where
+    a receiver alone gets other vectors.
     """
     there = SitesPassed()
+    theirs = there.values
     here = SitesPassed(held_fixed(slope_of.direct) if slope_of.direct else ())
     with torch.inference_mode(False), torch.no_grad():
         ends = last_of(slope_of.source.ids, there)
@@ -57,12 +69,28 @@ def first_order(
         last = last_of(ids, here)
         before, after = numbers(last), numbers(ends)
         answer, *versus = slope_of.measure(before, after)
-        scores = last.float()
-        value = scores[answer] - (scores[versus[0]] if versus else scores.logsumexp(dim=0))
-        slopes = torch.autograd.grad(value, list(here.values.values()))
-    places, products = list(slope_of.source.places), {}
-    for (at, values), slope in zip(here.values.items(), slopes, strict=True):
-        other = by_head(there.values[at], at)[places]
-        own, gradient = (by_head(each, at).detach() for each in (values, slope))
-        products[at] = numbers((gradient.float() * (other - own).float()).sum(dim=-1))
+
+        def measured(last: Tensor) -> Tensor:
+            scores = last.float()
+            return scores[answer] - (scores[versus[0]] if versus else scores.logsumexp(dim=0))
+
+        products, places = dict[Receiver, Any](), list(slope_of.source.places)
+        for to in slope_of.receivers:
+            value = measured(last)
+            if to != LOGITS:
+                vectors = here.arrived[to].detach().requires_grad_()
+                (slope,) = torch.autograd.grad(measured(received(to, vectors)[0]), vectors)
+                value = (slope * here.arrived[to]).sum()
+            values = list(here.values.values())
+            slopes = torch.autograd.grad(value, values, retain_graph=True, allow_unused=True)
+            products[to] = {
+                at: _products(by_head(slope, at), by_head(own, at), by_head(theirs[at], at)[places])
+                for (at, own), slope in zip(here.values.items(), slopes, strict=True)
+                if slope is not None  # else it is behind the receiver
+            }
     return FirstOrder(before, after, products)
+
+
+def _products(slope: Tensor, ours: Tensor, theirs: Tensor) -> FloatArray:
+    """Gradients times differences of vectors (n, heads, width): (n, heads)."""
+    return numbers((slope.float() * (theirs - ours).float()).sum(dim=-1))

@@ -1,7 +1,7 @@
 """Path patching: effects of one part of a model on another, with the other heads held fixed."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 from attnviz.records.capture import FloatArray
@@ -62,12 +62,34 @@ class Paths:
     source: SourceRun
     mlps: MlpsOnPaths = "recompute"
 
+    @property
+    def inner(self) -> list[tuple[int, Receiver]]:
+        """The receivers except the logits, each with its layer."""
+        return [(to.layer, to) for to in self.receivers if to.layer is not None]
+
+    @property
+    def order(self) -> list[int]:
+        """The numbers of the senders by layer: runs in a batch begin at the first one's."""
+        return sorted(range(len(self.senders)), key=lambda i: self.senders[i].layer)
+
+    def to_last(self, n: int) -> "Paths":
+        """The paths to the logits, in runs of only the last of n tokens.
+
+        All heads but the sender are held fixed, so no token moves anything to another one.
+        """
+        senders = [
+            replace(
+                edit, positions=None if edit.positions is None or n - 1 in edit.positions else ()
+            )
+            for edit in self.senders
+        ]
+        return replace(self, senders=senders, receivers=(LOGITS,))
+
     def received(self, senders: Sequence[int]) -> list[tuple[Receiver, list[int]]]:
         """Each receiver except the logits, with the indices of the senders that precede it."""
         return [
             (to, [i for i, at in enumerate(senders) if to.follows(self.senders[at].site)])
-            for to in self.receivers
-            if to.layer is not None
+            for _, to in self.inner
         ]
 
 
@@ -84,7 +106,7 @@ class SlopeOf:
 
     `kinds`: the kinds and layers of sites. `measure`: takes the logits (V) after the text and
     after the source, and names the token whose log-probability, or the two whose difference of
-    logits is measured. `direct`: only paths to the logits, with all heads held fixed; like
+    logits is measured. `direct`: only paths to the `receivers`, with all heads held fixed; like
     `Paths.mlps`.
     """
 
@@ -92,23 +114,24 @@ class SlopeOf:
     source: SourceRun
     measure: Callable[[FloatArray, FloatArray], Sequence[int]]
     direct: MlpsOnPaths | None = None
+    receivers: Sequence[Receiver] = (LOGITS,)
 
 
 @dataclass(frozen=True, eq=False)
 class FirstOrder:
     """The effects of patches on the measure, to first order.
 
-    `before`, `ends` (V): the logits after the text and after the source. `products`: for kinds of
-    sites in layers (n, heads), or (n, 1): the gradient times the difference of both texts'
-    vectors, at each position of the text.
+    `before`, `ends` (V): the logits after the text and after the source. `products`: by receiver,
+    for kinds of sites in layers (n, heads), or (n, 1): the gradient times the difference of both
+    texts' vectors, at each position of the text.
     """
 
     before: FloatArray
     ends: FloatArray
-    products: Mapping[tuple[SiteKind, int], FloatArray]
+    products: Mapping[Receiver, Mapping[tuple[SiteKind, int], FloatArray]]
 
-    def of(self, edit: Edit) -> float:
-        """The effect of a patch."""
-        site, own = edit.site, self.products[edit.site[:2]]
+    def of(self, edit: Edit, to: Receiver = LOGITS) -> float:
+        """The effect of a patch, on a path if there are receivers."""
+        site, own = edit.site, self.products[to][edit.site[:2]]
         places = slice(None) if edit.positions is None else list(edit.positions)
         return float(own[places, site.head or 0].astype(float).sum())

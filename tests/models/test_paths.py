@@ -274,6 +274,79 @@ def test_the_first_order_of_every_patch_is_its_difference_quotient(
             ), site
 
 
+@pytest.mark.parametrize("mlps", MLPS)
+@pytest.mark.parametrize("name", ["gpt2", "llama, shared keys", slow("gpt-neox, a parallel block")])
+def test_the_first_order_of_a_path_to_a_part_is_its_difference_quotient(
+    name: str, mlps: MlpsOnPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    architecture = deeper(name)
+    model = architecture.model(torch.float64)
+    receivers = [*OTHERS, *HEADS_READ]
+    kinds = [kind for kind in KINDS if kind[0] in ("head", "mlp")]
+    slope_of = SlopeOf(kinds, SOURCE, lambda *_: (7, 9), mlps, receivers)
+    found = engine(model).first_order(IDS, slope_of)
+    oracle, sizes = Oracle(architecture, model, monkeypatch), list[float]()
+    clean, source = oracle._clean, oracle._source
+
+    def measured(sender: Site, to: Receiver, step: float) -> float:
+        """The difference of two logits where what is sent has moved a little to the source."""
+        oracle._source = {at: own + step * (source[at] - own) for at, own in clean.items()}
+        last = oracle.after(sender, to, mlps)
+        return float(last[7] - last[9])
+
+    for sender in SENDERS:
+        for to in (to for to in receivers if to.follows(sender)):
+            up, down = (measured(sender, to, step) for step in (STEP, -STEP))
+            exact = (up - down) / (2 * STEP)
+            sizes.append(abs(exact))
+            assert np.isclose(found.of(Edit(sender, "source"), to), exact, atol=OF_QUOTIENTS / 10)
+    assert np.median(sizes) > OF_QUOTIENTS
+
+
+@pytest.mark.parametrize("mlps", MLPS)
+def test_layers_that_hand_on_more_than_the_stream_are_run_as_well(
+    mlps: MlpsOnPaths, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    architecture = deeper("llama, shared keys")
+    model = architecture.model(torch.float64)
+    first, _, last = model.model.layers
+    kept: list[Any] = [0]
+    model.register_forward_pre_hook(lambda *_: kept.append(0))  # nothing stays of another run
+    first.mlp.register_forward_hook(lambda *it: kept.append(it[2]))
+    last.mlp.register_forward_hook(lambda *it: it[2] + kept[-1])
+    receivers = [*OTHERS, *HEADS_READ]
+    found = found_by(engine(model), paths_to(receivers, mlps))
+    oracle = Oracle(architecture, model, monkeypatch)
+    for (i, to), logits in found.items():
+        theirs = oracle.after(SENDERS[i], to, mlps)
+        np.testing.assert_allclose(logits, theirs, atol=NEAR, err_msg=f"{SENDERS[i]} to {to}")
+
+
+def test_a_path_runs_only_the_tokens_and_layers_that_it_needs() -> None:
+    model = deeper("llama, shared keys").model(torch.float64)
+    tokens = [0] * LAYERS
+    for number, layer in enumerate(model.model.layers):
+
+        def count(*it: Any, number: int = number) -> None:
+            tokens[number] += it[2].shape[0] * it[2].shape[1]
+
+        layer.mlp.register_forward_hook(count)
+    n, many = len(IDS), [Edit(Site("head", 1, 0), "source")] * 50
+
+    def needed(receivers: list[Receiver]) -> list[int]:
+        """The tokens of each layer that 50 senders of layer 1 take beside none."""
+        tokens[:] = [0] * LAYERS
+        found_by(engine(model), Paths(many[:1], receivers, SOURCE))
+        one = list(tokens)
+        tokens[:] = [0] * LAYERS
+        engine(model).paths(IDS, Paths(many, receivers, SOURCE), lambda *_: None)
+        return [a - b for a, b in zip(tokens, one, strict=True)]
+
+    assert needed([LOGITS]) == [0, 49, 49]  # the last token alone
+    assert needed([Receiver(2)]) == [0, 49 * n, 2 * 49 * n]  # what arrives there, then its effect
+    assert needed([Receiver(2, 0, "q")]) == [0, 49 * n, 2 * 49 * n]
+
+
 def test_an_answer_alone_has_the_slope_of_its_log_probability() -> None:
     model = deeper("gpt2").model(torch.float64)
     slope_of = SlopeOf([("residual", 2)], SOURCE, lambda *_: (7,))
@@ -340,9 +413,11 @@ def test_both_engines_agree_on_first_orders_also_after_other_runs() -> None:
             model: Any = load(Source(str(FOLDER), engine=name))  # type: ignore[arg-type]
             model.intervene(IDS, Interventions([()]), lambda run: None)  # in inference mode
             found.append(model.first_order(IDS, SlopeOf(kinds, SOURCE, lambda *_: (7, 9), direct)))
-        assert found[0].products.keys() == found[1].products.keys()
-        for at, products in found[0].products.items():
-            np.testing.assert_allclose(products, found[1].products[at], atol=2e-4, err_msg=str(at))
+        assert found[0].products[LOGITS].keys() == found[1].products[LOGITS].keys()
+        for at, products in found[0].products[LOGITS].items():
+            np.testing.assert_allclose(
+                products, found[1].products[LOGITS][at], atol=2e-4, err_msg=str(at)
+            )
 
 
 # A linear model: attention is uniform, norms do nothing, MLPs are matrices. Every effect is a

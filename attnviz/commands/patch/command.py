@@ -102,7 +102,7 @@ ToFirstOrder: TypeAlias = Annotated[
     g.heads_option(
         "--fast",
         help="Estimate all effects at once, to first order, by one gradient (attribution "
-        "patching).",
+        "patching); with --to, by two for each receiver.",
     ),
 ]
 AgainstExact: TypeAlias = Annotated[
@@ -121,10 +121,6 @@ TopSites: TypeAlias = Annotated[
         help="Show the K parts that change most; with --together, K candidates.",
     ),
 ]
-
-
-def _to_logits(names: str | Sequence[str]) -> bool:
-    return all(name.strip().lower() == "logits" for name in words("to", names))
 
 
 def _from_source(call: Arguments) -> None:
@@ -154,12 +150,6 @@ def _from_source(call: Arguments) -> None:
     needs("path_mlps", "to", hint="name the end of a path"),
     without("fast", "together", f"does nothing for parts {option('together')}, which are one run"),
     without("to", "together", f"does not go with {option('together')}"),
-    only(
-        "fast",
-        lambda call: not call["to"] or _to_logits(call["to"]),
-        "is for paths to the logits; each path to a head or an MLP needs a run",
-        f"give only {option('to', 'logits')}",
-    ),
     only(
         "from_image",
         lambda call: call.any_of("image"),

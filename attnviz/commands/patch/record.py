@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import compress
 from math import nan
 from statistics import fmean
@@ -107,7 +108,7 @@ class PatchReport(OfEffects[PatchEffect]):
         ]
         return [report for report in reports if report.effects]
 
-    @property
+    @cached_property
     def ranks_agree(self) -> float | None:
         """Spearman's ρ of estimated and exact changes; None of few, or without exact ones."""
         exact = [effect.exact.mean for effect in self.effects if effect.exact]

@@ -134,6 +134,12 @@ PATCHED = Fields[PatchRow](
             "The change itself, beside an estimated one.",
             at("effect.exact.mean"),
         ),
+        Field(
+            "rank_correlation",
+            float | None,
+            "Spearman's rho of all estimated changes with the exact ones; null: not compared.",
+            at("report.ranks_agree"),
+        ),
         *MEASURED,
     ),
 )

@@ -132,18 +132,23 @@ class _Task:
         kinds = list(dict.fromkeys(edit.site[:2] for edit in edits))
         direct = self.how.path_mlps if self.receivers else None
         asked = partial(_measured, self.ours, self.how)
-        slope_of = SlopeOf(kinds, self.source, lambda *last: asked(*last).question.ids, direct)
+        ends = self.receivers or (LOGITS,)
+        slope_of = SlopeOf(
+            kinds, self.source, lambda *last: asked(*last).question.ids, direct, ends
+        )
         found = model.first_order(self.ours.ids, slope_of)
         measured, effects = asked(found.before, found.ends), list[PatchEffect]()
-        for edit in edits:
-            before, change = measured.before, found.of(edit)
+        before = measured.before
+        for edit, to in ((edit, to) for edit in edits for to in ends if to.follows(edit.site)):
+            change = found.of(edit, to)
             after = before._replace(
                 answer_logit=before.answer_logit + change,
                 answer_log_probability=before.answer_log_probability + change,
             )
-            effects.append(replace(effect_of([edit], before, measured.ends, after), own=None))
-        if self.receivers:
-            effects = [replace(each, position=None, receiver=LOGITS) for each in effects]
+            effect = replace(effect_of([edit], before, measured.ends, after), own=None)
+            effects.append(
+                replace(effect, position=None, receiver=to) if self.receivers else effect
+            )
         return measured, effects
 
     def report(self, measured: _Measured, effects: Sequence[PatchEffect]) -> PatchReport:

@@ -173,9 +173,10 @@ def agreement_of(report: PatchReport, *, unicode: bool = True) -> Iterator[str]:
         sign = "ρ" if unicode else "rho"
         agree = "too few to rank" if rho is None else f"Spearman's {sign} = {rho:.3f}"
         name = site_name(farthest, place_names(report, unicode=unicode), unicode=unicode)
+        compared = amount(len(apart), "path" if report.receivers else "part")
         yield (
-            f"estimated and exact changes of {amount(len(apart), 'part')}: {agree}; farthest apart "
-            f"by {apart[farthest]:.3f} at {name}"
+            f"estimated and exact changes of {compared}: {agree}; farthest apart by "
+            f"{apart[farthest]:.3f} at {name}"
         )
 
 

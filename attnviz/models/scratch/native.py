@@ -202,7 +202,7 @@ class NativeModel(LoadedModel):
         self, ids: Sequence[int], interventions: Interventions, consume: RunConsumer
     ) -> None:
         with torch.inference_mode():
-            intervene_native(self.model, self._ids(ids), interventions, consume)
+            intervene_native(self._dense, self._ids(ids), interventions, consume)
 
     def site_vectors(self, ids: Sequence[int], sites: Collection[Site]) -> dict[Site, FloatArray]:
         with torch.inference_mode():
@@ -211,7 +211,7 @@ class NativeModel(LoadedModel):
 
     def paths(self, ids: Sequence[int], paths: Paths, consume: PathConsumer) -> None:
         with torch.inference_mode():
-            paths_native(self.model, self._ids(ids), paths, consume)
+            paths_native(self._dense, self._ids(ids), paths, consume)
 
     def first_order(self, ids: Sequence[int], slope_of: SlopeOf) -> FirstOrder:
         return slopes_native(self.model, ids, slope_of)

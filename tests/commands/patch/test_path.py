@@ -127,6 +127,22 @@ def test_a_direct_effect_is_estimated_with_the_heads_held_fixed() -> None:
         assert fast.record.ranks_agree > 0.8
 
 
+def test_paths_to_parts_are_estimated_and_compared_by_rank(run: Run) -> None:
+    to = ["L4H0.v", "L4H1", "L3.mlp", "logits"]
+    fast = attnviz.patch(BLUE, RED, to=to, fast=True, check=True, **ASKED)
+    exact = changes(attnviz.patch(BLUE, RED, to=to, **ASKED))
+    assert changes(fast).keys() == exact.keys()
+    for row in fast.rows:
+        at = row["layer"], row["head"], row["receiver"]
+        assert np.isclose(row["exact_change"], exact[at], atol=1e-4)
+        assert row["rank_correlation"] == fast.record.ranks_agree > 0.8
+    given = "patch", BLUE, "--from", RED, "--to", ",".join(to), "--fast", *ASKED_OF
+    said = f"of {len(exact)} paths: Spearman's ρ = {fast.record.ranks_agree:.3f}"
+    assert said in on_one_line(run(*given, "--check").out)
+    alone = rows_in(run(*given, "-f", "jsonl").out)
+    assert {row["rank_correlation"] for row in alone} == {None}
+
+
 def test_pairs_have_means_of_paths_and_of_estimates() -> None:
     how: Any = {"answer": ["red", "blue"], "versus": ["blue", "red"]}
     paths = attnviz.patch([BLUE, RED], [RED, BLUE], to="L4H0.v", **how)
