@@ -36,6 +36,10 @@ class Part(NamedTuple):
     feature: int | None = None
 
 
+FEATURE = "The number of the feature in a dictionary, where the part is one."
+"""The field of a part in every output."""
+
+
 @dataclass(frozen=True)
 class Explained:
     """A dictionary, the layer whose incoming stream it is of, and the share of this stream's

@@ -8,7 +8,7 @@ from attnviz.draw.labels import distinct_labels
 from attnviz.draw.titles import amount, facts
 from attnviz.kit.result import Form
 from attnviz.records.metrics import Estimate
-from attnviz.records.parts import Part
+from attnviz.records.parts import FEATURE, Part
 from attnviz.records.predict import (
     Candidate,
     Measure,
@@ -213,10 +213,10 @@ LOGIT_PART = Fields[LogitPart](
             "The token that the part is from; null in a mean over lines.",
             lambda row: None if row.line is None else row.part.source,
         ),
-        Field("feature", int | None, "The number of a dictionary's feature.", at("part.feature")),
         Field("value", float, "Its addition.", at("value.mean")),
         Field("role", str | None, "The role of the tokens that it is from, where wanted."),
         mean_error(at("value.error")),
+        Field("feature", int | None, FEATURE, at("part.feature")),
     ),
 )
 JSON = JsonOutput((CANDIDATE, ANSWER, LOGIT_PART))

@@ -10,7 +10,7 @@ from attnviz.draw.labels import distinct_labels
 from attnviz.kit.result import Form
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Estimate
-from attnviz.records.parts import Explained, Group, Part, PartKind, Shares
+from attnviz.records.parts import FEATURE, Explained, Group, Part, PartKind, Shares
 from attnviz.records.rows import (
     ABSENT,
     HEAD,
@@ -52,12 +52,6 @@ def part_fields(of: Callable[[Any], Part | None], prefix: str = "") -> tuple[Fie
         Field(f"{prefix}layer", int | None, "", lambda row: getattr(of(row), "layer", None)),
         Field(f"{prefix}head", int | None, "", lambda row: getattr(of(row), "head", None)),
         Field(f"{prefix}source", int | None, source, lambda row: getattr(of(row), "source", None)),
-        Field(
-            f"{prefix}feature",
-            int | None,
-            "The number of a dictionary's feature.",
-            lambda row: getattr(of(row), "feature", None),
-        ),
     )
 
 
@@ -134,6 +128,10 @@ PAIR = Fields[Term](
             lambda row: row.role(row.key_part),
         ),
         mean_error(at("value.error")),
+        *(
+            Field(f"{side}_feature", int | None, FEATURE, at(f"{side}_part.feature"))
+            for side in ("query", "key")
+        ),
     ),
 )
 
@@ -165,11 +163,20 @@ READER = Fields[ReaderRow](
         Field("total", float, "The whole that it is a part of.", at("reader.total")),
     ),
 )
-PART = Fields[Part]("PartObject", "A part of the model.", part_fields(lambda part: part))
+_FEATURE = Field[Part](
+    "feature",
+    int,
+    FEATURE,
+    lambda part: ABSENT if part.feature is None else part.feature,
+    optional=True,
+)
+PART = Fields[Part](
+    "PartObject", "A part of the model.", (*part_fields(lambda part: part), _FEATURE)
+)
 SHARE = Fields[tuple[Part, float]](
     "PartShare",
     "A part, and its addition.",
-    (*part_fields(at("0")), Field("value", float, "", at("1"))),
+    (*part_fields(at("0")), Field("value", float, "", at("1")), _FEATURE.within(at("0"))),
 )
 PAIR_OBJECT = Fields[Pair](
     "PairObject",

@@ -201,7 +201,7 @@ def test_what_no_feature_explains_has_a_row_of_its_own(tmp_path: Path, run: Run)
     assert f"explain {written['explained']['share']:.0%} of its variance" in shown
     parts = {part["kind"]: part for part in written["key_parts"]}
     assert parts["feature"]["feature"] in range(96)
-    assert parts["unexplained"]["feature"] is None
+    assert "feature" not in parts["unexplained"]
     logit = run("predict", TEXT, "--attribute", "--features", folder).out
     assert "what no feature explains" in logit
     assert "of the dictionary own" in on_one_line(logit)
