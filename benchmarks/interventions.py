@@ -3,10 +3,11 @@
     python -m benchmarks.interventions
 
 The built-in checkpoint through all three: heads, MLPs and layers taken away, vectors of another
-text, links that are cut, several of these together, paths from each head to each kind of receiver,
-and the first order of each head's patch. All compute in float64, where a difference is no rounding.
-Prints the largest one of the log-probabilities after the last token (of a first order: of its
-effect); ends with 1 where it is above 1e-5.
+text, links that are cut, a vector added to the stream or projected out of it, several of these
+together, paths from each head to each kind of receiver, and the first order of each head's patch.
+All compute in float64, where a difference is no rounding. Prints the largest one of the
+log-probabilities after the last token (of a first order: of its effect); ends with 1 where it is
+above 1e-5.
 """
 
 import sys
@@ -50,6 +51,8 @@ INPUTS = {letter: f"blocks.{{}}.attn.hook_{letter}" for letter in ("q", "k", "v"
 ENGINES = "native", "transformers"
 TOLD_APART = 7, 9
 """Tokens whose logits are compared in a gradient."""
+DIRECTION = np.random.default_rng(0).standard_normal((1, 128)).astype(np.float32)
+"""A vector of the stream."""
 AS_SOURCE = "all of the stream patched, which is the source"
 
 Hook = Callable[[Tensor, object], Tensor | None]
@@ -70,6 +73,7 @@ def main() -> int:
     lens = _Lens(folder, ids, source)
     worst = 0.0
     print(f"{len(ids)} tokens; largest difference of a log-probability after the last:")
+    given = {Site("residual", layer): DIRECTION for layer in range(5)}
     for name, runs in _runs(engines["native"].identity.heads_per_layer, len(ids)).items():
         theirs = np.stack(
             [lens.of_source() if name == AS_SOURCE else lens.after(run) for run in runs]
@@ -83,7 +87,7 @@ def main() -> int:
                 kept[run.index] = _logs(torch.tensor(run.last))
 
             taken = SourceRun(source, range(len(ids)))
-            model.intervene(ids, Interventions(runs, source=taken), keep)
+            model.intervene(ids, Interventions(runs, source=taken, given=given), keep)
             ours = np.stack([kept[i] for i in range(len(runs))])
             found.append(float(np.abs(ours - theirs).max()))
         worst = max(worst, *found)
@@ -171,6 +175,8 @@ def _runs(heads_per_layer: Sequence[int], n: int) -> dict[str, list[Intervention
         AS_SOURCE: [(Edit(Site("residual", layer), "source"),) for layer in layers],
         "a link cut": cut(renormalise=False),
         "a link cut, the row renormalised": cut(renormalise=True),
+        "a vector added to the stream": [(Edit(Site("residual", at), "added"),) for at in layers],
+        "a direction projected out": [(Edit(Site("residual", at), "projected"),) for at in layers],
         "several together": _together(heads, n),
     }
 
@@ -279,7 +285,14 @@ def _edited(edit: Edit, source: Tensor, text: Tensor) -> Hook:
 
     def hook(vectors: Tensor, hook: object) -> Tensor:  # (1, n, d) or (1, n, h, d_v)
         at = (0, places) if edit.site.head is None else (0, places, edit.site.head)
-        if edit.by == "mean":
+        if edit.by == "added":
+            vectors[at] += torch.from_numpy(DIRECTION)
+        elif edit.by == "projected":
+            unit = torch.from_numpy(DIRECTION[0]).double() / np.linalg.norm(
+                DIRECTION[0].astype(float)
+            )
+            vectors[at] -= torch.outer(vectors[at] @ unit, unit)
+        elif edit.by == "mean":
             of_site = at[0], slice(None), *at[2:]
             vectors[at] = text[of_site].mean(dim=0)
         else:
