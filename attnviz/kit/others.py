@@ -13,7 +13,7 @@ from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, option
 from attnviz.inputs.prompts import read_prompt
 from attnviz.inputs.text import read_file
-from attnviz.inputs.vectors import vector_of
+from attnviz.inputs.vectors import steering_of, vector_of
 from attnviz.kit.intervene import check_memory
 from attnviz.kit.option import Call, Cli, needs
 from attnviz.kit.options import heads_option
@@ -208,6 +208,8 @@ def read_once(call: Call[Any]) -> Call[Any]:
     read: dict[str, Any] = {name: other_texts(call[name]) for name in given}
     if "direction" in call.options:
         read["direction"] = vector_of(call["direction"])
+    if "add" in call.options:
+        read["add"] = steering_of(call["add"], call["strength"])
     return replace(call, options={**call.options, **read})
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import nan
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -186,7 +186,7 @@ def score_probe(
     convention = f"{front}{drawn} from seed {probe.seed}; {rows}"
     report = replace(_report(samples), probe=convention, others=())
     if probe == Probe() and not heads.named and options.bos is None:
-        _keep_probe(model, report)
+        cache.keep(model, PROBED, kept_of(report))
     return report
 
 
@@ -216,14 +216,14 @@ def _repeated(
 PROBED = "roles"
 
 
-def _keep_probe(model: "LoadedModel", report: HeadReport) -> None:
-    """Keep the table: for roles beside those on a text, and for sets of heads (sets.py)."""
+def kept_of(report: HeadReport) -> dict[str, Any]:
+    """What is kept of the probe: for roles beside those on a text, and for sets (sets.py)."""
     roles = {str(each.head): each.role.name for each in report.heads if each.role}
     scores = {
         str(each.head): {name: measured(own.mean) for name, own in each.metrics.items()}
         for each in report.heads
     }
-    cache.keep(model, PROBED, {"roles": roles, "scores": scores})
+    return {"roles": roles, "scores": scores}
 
 
 def _roles_on_probe(model: "LoadedModel", report: HeadReport) -> dict[str, str]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from logging import INFO, getLogger
 from math import isnan, nan
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from attnviz.errors import UsageError, option, readable
 from attnviz.kit import cache
@@ -31,7 +31,7 @@ NOTES = getLogger("attnviz.notes")
 NOTES.setLevel(INFO)
 ProbedHeads: TypeAlias = Mapping[Head, tuple[Mapping[str, float], str | None]]
 """The scores of each head on the standard probe, and its role."""
-_PROBED = dict[Path, ProbedHeads]()
+_PROBED = dict[Path, Any]()
 """The tables of this process, also if the user's cache cannot be written."""
 
 
@@ -102,10 +102,10 @@ def _ranked(scores: Mapping[Head, float]) -> list[tuple[Head, float]]:
 
 def _probed(model: "LoadedModel", max_memory: int | None) -> ProbedHeads:
     """The table of the standard probe: kept, or measured now."""
-    from attnviz.kit.scores import PROBED, Probe, score_probe
+    from attnviz.kit.scores import PROBED, Probe, kept_of, score_probe
 
     path = cache.kept_in(model, PROBED)
-    table = _PROBED.get(path) or _kept(model, PROBED)
+    table = _table(model, _PROBED.get(path)) or _table(model, cache.known(model, PROBED))
     if table is None:
         options, name = TextOptions(max_memory=max_memory), readable(model.identity.name)
         try:
@@ -113,24 +113,18 @@ def _probed(model: "LoadedModel", max_memory: int | None) -> ProbedHeads:
         except UsageError as error:
             wrong = f"no measure names heads of {name}, as {error.wrong}"
             raise UsageError(wrong, "give their names, as in L1H2") from None
-        table = {
-            each.head: (
-                {name: own.mean for name, own in each.metrics.items()},
-                each.role.name if each.role else None,
-            )
-            for each in report.heads
-        }
-    _PROBED[path] = table
+        _PROBED[path] = kept_of(report)
+        table = _table(model, _PROBED[path])
+        assert table is not None  # it is whole
     return table
 
 
-def _kept(model: "LoadedModel", what: str) -> ProbedHeads | None:
-    """The table as an earlier run kept it; None unless it is whole."""
+def _table(model: "LoadedModel", kept: Any) -> ProbedHeads | None:
+    """The table of what is kept; None unless it is whole."""
     from attnviz.records.metrics import METRICS, ROLES
 
-    names, kept = {role.name for role in ROLES}, cache.known(model, what)
+    names, table = {role.name for role in ROLES}, dict[Head, tuple[Mapping[str, float], Any]]()
     with suppress(AttributeError, KeyError, TypeError, ValueError):
-        table = dict[Head, tuple[Mapping[str, float], str | None]]()
         for head in every_head(model.identity.heads_per_layer):
             own, role = kept["scores"][str(head)], kept["roles"].get(str(head))
             scores = {name: nan if own[name] is None else float(own[name]) for name in METRICS}

@@ -21,6 +21,10 @@ from attnviz.errors import ModelError
 M = TypeVar("M", bound=nn.Module)
 
 
+class EnoughSeen(Exception):
+    """Ends a forward pass, raised in a hook that has seen all that is wanted."""
+
+
 def dot_products(q: Tensor, k: Tensor) -> Tensor:
     """q·k for every query and key: (..., n_q, d_k) and (..., n_k, d_k) give (..., n_q, n_k)."""
     return q @ k.transpose(-2, -1)

@@ -34,6 +34,7 @@ from attnviz.kit.option import (
     needs,
     without,
 )
+from attnviz.kit.others import read_once
 from attnviz.kit.prepare import TextOptions
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
@@ -279,9 +280,8 @@ def generate(
     read = made(asked, documents_of(docs), images=len(options.given))
     options = _options_for(read, asked, options, own=template is not None)
     writing = _writing(asked, sampling, stop, target, steering_of(add, strength))
-    ready = answering(
-        model._loaded, read, options, writing, which_heads(model, layers, heads), reduce
-    )
+    which = which_heads(model, layers, heads)
+    ready = answering(model._loaded, read, options, writing, which, reduce)
     return replace(ready, contribution=contribution, sections=named, hops=hops)
 
 
@@ -365,8 +365,7 @@ def command_line(
     documents = documents_given(session, text, call["docs"] or [])
     prompt = prompt_given(session, call, text, chat, lines=lines)
     before = Before(documents, _files_before(call), folder_of(chat or text.file))
-    steering = steering_of(call["add"], call["strength"])  # read once for all lines
-    call = replace(call, options={**call.options, "add": steering})
+    call = read_once(call)
     ready = model_of(session, model, run)
     which = which_heads(ready, call["layers"], call["heads"])
     with session.running("measuring which heads retrieve"):

@@ -18,8 +18,9 @@ import torch
 from torch import Tensor
 
 from attnviz.errors import ModelError, option
+from attnviz.models.attention import EnoughSeen
 from attnviz.models.contributing import Writing
-from attnviz.models.engine import ENTRIES, EnoughSeen, Handover, batches, rows_at_a_time
+from attnviz.models.engine import ENTRIES, Handover, batches, rows_at_a_time
 from attnviz.models.huggingface.attention import forward, recording, watching
 from attnviz.models.huggingface.call import AttentionCall, Room
 from attnviz.models.huggingface.head_outputs import Writings

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError
-from attnviz.models.engine import EnoughSeen
+from attnviz.models.attention import EnoughSeen
 from attnviz.models.folder.processors import RESIZED, TORCHVISION, class_of_images, read_processor
 from attnviz.models.folder.reading import reads_of
 from attnviz.models.huggingface.attention import attention_modules, forward, hooked

@@ -20,7 +20,8 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from attnviz.errors import ModelError, UsageError, option
-from attnviz.models.engine import EnoughSeen, Handover, rows_at_a_time
+from attnviz.models.attention import EnoughSeen
+from attnviz.models.engine import Handover, rows_at_a_time
 from attnviz.models.folder.config import lacks_mamba2
 from attnviz.models.huggingface.attention import attention_modules, forward, hooked
 from attnviz.models.huggingface.capture import HALF, ROUNDED

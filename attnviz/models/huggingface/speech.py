@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import InputError, ModelError, UsageError
-from attnviz.models.engine import EnoughSeen
+from attnviz.models.attention import EnoughSeen
 from attnviz.models.folder.config import ModelSizes
 from attnviz.models.folder.files import IMAGES
 from attnviz.models.folder.processors import read_extractor

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from attnviz.errors import InputError, ModelError
-from attnviz.models.engine import EnoughSeen
+from attnviz.models.attention import EnoughSeen
 from attnviz.models.folder.files import cut
 from attnviz.models.folder.tokenizer import TYPES
 from attnviz.models.huggingface.attention import forward, recording, vision_of

@@ -13,11 +13,10 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from attnviz.models.attention import Hook, attached, kept, with_added
+from attnviz.models.attention import EnoughSeen, Hook, attached, kept, with_added
 from attnviz.models.contributing import HeadsWriting
 from attnviz.models.engine import (
     LOGIT_ROWS,
-    EnoughSeen,
     Handover,
     RecordedHead,
     numbers,
