@@ -35,6 +35,10 @@ LOGIT_ROWS = 128
 """Positions whose logits are handed over at a time."""
 
 
+class EnoughSeen(Exception):
+    """Ends a forward pass, raised in a hook that has seen all that is wanted."""
+
+
 @dataclass(frozen=True)
 class Handover:
     """Takes the computed rows of a run, and hands over the wanted ones."""

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from attnviz.errors import ModelError, option
 from attnviz.models.contributing import Writing
-from attnviz.models.engine import ENTRIES, Handover, batches, rows_at_a_time
+from attnviz.models.engine import ENTRIES, EnoughSeen, Handover, batches, rows_at_a_time
 from attnviz.models.huggingface.attention import forward, recording, watching
 from attnviz.models.huggingface.call import AttentionCall, Room
 from attnviz.models.huggingface.head_outputs import Writings
@@ -259,10 +259,6 @@ def _of(each: Tensor, heads: Sequence[int]) -> Tensor:
     return each if len(heads) == len(each) else each[list(heads)]
 
 
-class LastLayerSeen(Exception):
-    """Ends a forward pass after the last wanted layer."""
-
-
 def run_and_capture(
     model: Any,
     inputs: Mapping[str, Any],
@@ -289,7 +285,7 @@ def run_and_capture(
         if layer is not None and layer in wanted.heads:
             hand_over(layer)
         if layer == wanted.last_layer and not whole:
-            raise LastLayerSeen
+            raise EnoughSeen
 
     def on_call(call: AttentionCall) -> None:
         at_layer(call.module, lambda layer: hand_over(call.of(row), layer, handover, proven))
@@ -302,7 +298,7 @@ def run_and_capture(
             f"{model.config.model_type} returns its weights, but not its scores",
             f"leave {option('scores')} out",
         )
-    with torch.inference_mode(), watching(model, on_call, on_output), suppress(LastLayerSeen):
+    with torch.inference_mode(), watching(model, on_call, on_output), suppress(EnoughSeen):
         return forward(model.base_model, **inputs)
     return None
 
@@ -314,10 +310,10 @@ def _capture_written(model: Any, inputs: Mapping[str, Any], handover: Handover, 
     def written(layer: int, call: AttentionCall, writing: Writing) -> None:
         hand_over(call, layer, handover, proven, writing)
         if layer == handover.wanted.last_layer:
-            raise LastLayerSeen
+            raise EnoughSeen
 
     writings = Writings(model, handover.wanted.heads, kind, written)
-    with torch.inference_mode(), writings.watched(), suppress(LastLayerSeen):
+    with torch.inference_mode(), writings.watched(), suppress(EnoughSeen):
         forward(model.base_model, **inputs)
 
 
@@ -355,9 +351,9 @@ def reduce_windows(
             with torch._C.DisableTorchFunction():  # no linear layer: `fast_products` has no part
                 _give(call, layer, wanted.heads[layer], reduction, proven)
         if layer == wanted.last_layer:
-            raise LastLayerSeen
+            raise EnoughSeen
 
-    with torch.inference_mode(), recording(model, on_call), suppress(LastLayerSeen):
+    with torch.inference_mode(), recording(model, on_call), suppress(EnoughSeen):
         forward(model.base_model, input_ids=ids, use_cache=False)
 
 

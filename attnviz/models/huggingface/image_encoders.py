@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import ModelError
+from attnviz.models.engine import EnoughSeen
 from attnviz.models.folder.processors import RESIZED, TORCHVISION, class_of_images, read_processor
 from attnviz.models.folder.reading import reads_of
 from attnviz.models.huggingface.attention import attention_modules, forward, hooked
@@ -86,10 +87,6 @@ def _tokens(model: ImageEncoder, grid: Patches, images: tuple[SeenImage, ...]) -
     )
 
 
-class _Read(Exception):
-    """Ends a forward pass as the first attention begins."""
-
-
 def own_tokens(model: ImageEncoder) -> list[bool]:
     """The tokens of the first layer's input that are the model's own, which no pixel changes.
 
@@ -99,7 +96,7 @@ def own_tokens(model: ImageEncoder) -> list[bool]:
 
     def see(_module: nn.Module, args: Any, named: Any) -> None:
         read.append(args[0] if args else named["hidden_states"])
-        raise _Read
+        raise EnoughSeen
 
     inputs, draw = model.inputs(()), torch.Generator().manual_seed(0)
     pixels = inputs["pixel_values"]
@@ -107,7 +104,7 @@ def own_tokens(model: ImageEncoder) -> list[bool]:
     first = attention_modules(model.model.base_model)[0]
     with hooked([first.register_forward_pre_hook(see, with_kwargs=True)]), torch.inference_mode():
         for each in (pixels, noise):
-            with suppress(_Read):
+            with suppress(EnoughSeen):
                 forward(model.model.base_model, **{**inputs, "pixel_values": each})
     same: list[bool] = (read[0] == read[1]).all(dim=-1)[0].tolist()
     return same

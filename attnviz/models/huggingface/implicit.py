@@ -20,10 +20,10 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from attnviz.errors import ModelError, UsageError, option
-from attnviz.models.engine import Handover, rows_at_a_time
+from attnviz.models.engine import EnoughSeen, Handover, rows_at_a_time
 from attnviz.models.folder.config import lacks_mamba2
 from attnviz.models.huggingface.attention import attention_modules, forward, hooked
-from attnviz.models.huggingface.capture import HALF, ROUNDED, LastLayerSeen
+from attnviz.models.huggingface.capture import HALF, ROUNDED
 from attnviz.models.huggingface.layers import Layers, first_of
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.records.capture import Consumer, Wanted
@@ -215,9 +215,9 @@ class ImplicitAttention(HuggingFaceModel):
             if layer is not None and layer in wanted.heads:
                 _hand_over(HeadScan.of(given, y, wanted.heads[layer]), layer, handover)
             if layer == wanted.last_layer:
-                raise LastLayerSeen
+                raise EnoughSeen
 
-        with torch.inference_mode(), listening(self.model, heard), suppress(LastLayerSeen):
+        with torch.inference_mode(), listening(self.model, heard), suppress(EnoughSeen):
             forward(self.model.base_model, **self.inputs(ids))
 
 

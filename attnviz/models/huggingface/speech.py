@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from attnviz.errors import InputError, ModelError, UsageError
+from attnviz.models.engine import EnoughSeen
 from attnviz.models.folder.config import ModelSizes
 from attnviz.models.folder.files import IMAGES
 from attnviz.models.folder.processors import read_extractor
@@ -101,10 +102,6 @@ def _features(model: Any, extractor: Any, samples: Waveform) -> SpeechInputs:
         ) from None
 
 
-class _FirstAttention(Exception):
-    """Ends a forward pass at its first attention."""
-
-
 def _frames(model: "SpeechModel", given: SpeechInputs) -> int:
     """The number of frames that the first layer reads."""
     found = 0
@@ -112,10 +109,10 @@ def _frames(model: "SpeechModel", given: SpeechInputs) -> int:
     def on_call(call: AttentionCall) -> None:
         nonlocal found
         found = call.q.size(1)
-        raise _FirstAttention
+        raise EnoughSeen
 
     encoder = model.listener
-    with torch.inference_mode(), recording(model.model, on_call), suppress(_FirstAttention):
+    with torch.inference_mode(), recording(model.model, on_call), suppress(EnoughSeen):
         forward(encoder, **given.on(model.model))
     if not found:
         raise ModelError(f"{model.identity.architecture} calls no attention", "use another model")

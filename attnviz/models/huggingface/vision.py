@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from attnviz.errors import InputError, ModelError
+from attnviz.models.engine import EnoughSeen
 from attnviz.models.folder.files import cut
 from attnviz.models.folder.tokenizer import TYPES
 from attnviz.models.huggingface.attention import forward, recording, vision_of
@@ -312,10 +313,6 @@ def looks_ahead(model: Any, given: ImageInputs) -> bool | None:
     return ahead
 
 
-class _Reached(Exception):
-    """Ends a forward pass at the first attention to an image."""
-
-
 def vision_tokens(model: Any, given: ImageInputs) -> int:
     """The number of an image's tokens, in one row of a batch, in the first layer of its side."""
     vision, found = set(vision_of(model).modules()), 0
@@ -324,9 +321,9 @@ def vision_tokens(model: Any, given: ImageInputs) -> int:
         nonlocal found
         if call.module in vision:
             found = call.q.size(1)
-            raise _Reached
+            raise EnoughSeen
 
-    with torch.inference_mode(), recording(model, on_call), suppress(_Reached):
+    with torch.inference_mode(), recording(model, on_call), suppress(EnoughSeen):
         forward(model.base_model, input_ids=torch.tensor([given.ids], device=model.device))
     return found
 

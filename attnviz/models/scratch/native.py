@@ -17,6 +17,7 @@ from attnviz.models.attention import Hook, attached, kept, with_added
 from attnviz.models.contributing import HeadsWriting
 from attnviz.models.engine import (
     LOGIT_ROWS,
+    EnoughSeen,
     Handover,
     RecordedHead,
     numbers,
@@ -131,7 +132,7 @@ class NativeModel(LoadedModel):
             last, block = layer == wanted.last_layer, model.block(layer)
             run = _LayerRun(layer, list(heads), block, windows, reduction, last=last)
             hooks |= {f"h.{layer}.attn.{point}": getattr(run, point) for point in LAYER_POINTS}
-        with torch.inference_mode(), attached(model, hooks), suppress(_AllLayersRead):
+        with torch.inference_mode(), attached(model, hooks), suppress(EnoughSeen):
             rows = rows_at_a_time(ids.size(1), model.config.n_head * len(ids))
             ids = sent(ids, model.device)
             model.hidden(ids, n_layer=wanted.last_layer + 1, rows=rows)
@@ -286,10 +287,6 @@ HELD = 1 << 24  # weights of a layer, until it is known which of them are wanted
 AGAIN_ROWS = 256  # of one head to compute at a time, where they were not held
 
 
-class _AllLayersRead(Exception):
-    """Ends a run behind the attention of the last wanted layer."""
-
-
 @dataclass
 class _LayerRun:
     """What passes the hook points of a layer, given to a reduction."""
@@ -327,7 +324,7 @@ class _LayerRun:
                 self.reduction.take_again(some)
         self._held, self._queries_and_keys = [], ()  # the hooks live until the run ends
         if self.last:
-            raise _AllLayersRead
+            raise EnoughSeen
 
     def _held_rows(self, window: int, heads: list[int]) -> list[SomeHeadRows]:
         return [
