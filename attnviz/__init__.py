@@ -16,137 +16,75 @@ Importing the package loads no torch; the first `capture` or `load_model` does.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from attnviz.api import Model, load_model
-    from attnviz.commands.ablate.command import ablate
-    from attnviz.commands.ablate.curve import LossCurve
-    from attnviz.commands.ablate.record import AblationReport, BeforeAfter, TokenEffects
-    from attnviz.commands.align import align
-    from attnviz.commands.atlas.command import atlas
-    from attnviz.commands.atlas.views import Development, Scatter
-    from attnviz.commands.circuit.command import circuit
-    from attnviz.commands.circuit.record import CircuitReport, CircuitSearch
-    from attnviz.commands.compare.command import compare
-    from attnviz.commands.compare.record import (
-        ModelComparison,
-        StreamDifference,
-        TextComparison,
-    )
-    from attnviz.commands.explain.command import explain
-    from attnviz.commands.generate.answered import AttentionAnswer
-    from attnviz.commands.generate.command import generate
-    from attnviz.commands.generate.square import Square
-    from attnviz.commands.heads.alignment import AlignmentScores
-    from attnviz.commands.heads.boxes import BoxReport
-    from attnviz.commands.heads.command import heads
-    from attnviz.commands.heads.labels import LabelReport
-    from attnviz.commands.heads.receiver import Receivers
-    from attnviz.commands.heads.retrieval import Retrieval
-    from attnviz.commands.patch.command import patch
-    from attnviz.commands.patch.record import PatchedTogether, PatchReport
-    from attnviz.commands.predict.command import predict
-    from attnviz.commands.report.command import report
-    from attnviz.commands.report.record import ResultsReport
-    from attnviz.commands.report.rows import Evaluation
-    from attnviz.commands.scan.command import estimate_scan, scan
-    from attnviz.commands.serve.command import live
-    from attnviz.commands.show.capture import (
-        AttentionCapture,
-        Link,
-        capture,
-        from_attention,
-        load,
-        verify,
-    )
-    from attnviz.commands.show.command import ShowOptions, show
-    from attnviz.commands.show.run import Shown
-    from attnviz.commands.tokens import tokens
-    from attnviz.commands.why.command import why, writes
-    from attnviz.corpus.result import ScanAtlas
-    from attnviz.corpus.tables import Atlas, HeadAtlas
-    from attnviz.errors import AttnvizError
-    from attnviz.kit.panels import Panels, panels
-    from attnviz.kit.result import Calculation, Result
-    from attnviz.records.grounding import Check
-    from attnviz.records.metrics import HeadReport
-    from attnviz.records.parts import Circuits
-    from attnviz.records.predict import Prediction, PredictionMean
-    from attnviz.records.speech import Alignment
-    from attnviz.records.tokens import Token
-    from attnviz.records.trace import Verified
-    from attnviz.records.why import Why, WhyMean, Write
-
-__all__ = [
-    "AblationReport",
-    "Alignment",
-    "AlignmentScores",
-    "Atlas",
-    "AttentionAnswer",
-    "AttentionCapture",
-    "AttnvizError",
-    "BeforeAfter",
-    "BoxReport",
-    "Calculation",
-    "Check",
-    "CircuitReport",
-    "CircuitSearch",
-    "Circuits",
-    "Development",
-    "Evaluation",
-    "HeadAtlas",
-    "HeadReport",
-    "LabelReport",
-    "Link",
-    "LossCurve",
-    "Model",
-    "ModelComparison",
-    "Panels",
-    "PatchReport",
-    "PatchedTogether",
-    "Prediction",
-    "PredictionMean",
-    "Receivers",
-    "Result",
-    "ResultsReport",
-    "Retrieval",
-    "ScanAtlas",
-    "Scatter",
-    "ShowOptions",
-    "Shown",
-    "Square",
-    "StreamDifference",
-    "TextComparison",
-    "Token",
-    "TokenEffects",
-    "Verified",
-    "Why",
-    "WhyMean",
-    "Write",
-    "__version__",
-    "ablate",
-    "align",
-    "atlas",
-    "capture",
-    "circuit",
-    "compare",
-    "estimate_scan",
-    "explain",
-    "from_attention",
-    "generate",
-    "heads",
-    "live",
-    "load",
-    "load_model",
-    "panels",
-    "patch",
-    "predict",
-    "report",
-    "scan",
-    "show",
-    "tokens",
-    "verify",
-    "why",
-    "writes",
-]
+    from attnviz.api import Model as Model
+    from attnviz.api import load_model as load_model
+    from attnviz.commands.ablate.command import ablate as ablate
+    from attnviz.commands.ablate.curve import LossCurve as LossCurve
+    from attnviz.commands.ablate.record import AblationReport as AblationReport
+    from attnviz.commands.ablate.record import BeforeAfter as BeforeAfter
+    from attnviz.commands.ablate.record import TokenEffects as TokenEffects
+    from attnviz.commands.align import align as align
+    from attnviz.commands.atlas.command import atlas as atlas
+    from attnviz.commands.atlas.views import Development as Development
+    from attnviz.commands.atlas.views import Scatter as Scatter
+    from attnviz.commands.circuit.command import circuit as circuit
+    from attnviz.commands.circuit.record import CircuitReport as CircuitReport
+    from attnviz.commands.circuit.record import CircuitSearch as CircuitSearch
+    from attnviz.commands.compare.command import compare as compare
+    from attnviz.commands.compare.record import ModelComparison as ModelComparison
+    from attnviz.commands.compare.record import StreamDifference as StreamDifference
+    from attnviz.commands.compare.record import TextComparison as TextComparison
+    from attnviz.commands.explain.command import explain as explain
+    from attnviz.commands.generate.answered import AttentionAnswer as AttentionAnswer
+    from attnviz.commands.generate.command import generate as generate
+    from attnviz.commands.generate.square import Square as Square
+    from attnviz.commands.heads.alignment import AlignmentScores as AlignmentScores
+    from attnviz.commands.heads.boxes import BoxReport as BoxReport
+    from attnviz.commands.heads.command import heads as heads
+    from attnviz.commands.heads.labels import LabelReport as LabelReport
+    from attnviz.commands.heads.receiver import Receivers as Receivers
+    from attnviz.commands.heads.retrieval import Retrieval as Retrieval
+    from attnviz.commands.patch.command import patch as patch
+    from attnviz.commands.patch.record import PatchedTogether as PatchedTogether
+    from attnviz.commands.patch.record import PatchReport as PatchReport
+    from attnviz.commands.predict.command import predict as predict
+    from attnviz.commands.report.command import report as report
+    from attnviz.commands.report.record import ResultsReport as ResultsReport
+    from attnviz.commands.report.rows import Evaluation as Evaluation
+    from attnviz.commands.scan.command import estimate_scan as estimate_scan
+    from attnviz.commands.scan.command import scan as scan
+    from attnviz.commands.serve.command import live as live
+    from attnviz.commands.show.capture import AttentionCapture as AttentionCapture
+    from attnviz.commands.show.capture import Link as Link
+    from attnviz.commands.show.capture import capture as capture
+    from attnviz.commands.show.capture import from_attention as from_attention
+    from attnviz.commands.show.capture import load as load
+    from attnviz.commands.show.capture import verify as verify
+    from attnviz.commands.show.command import ShowOptions as ShowOptions
+    from attnviz.commands.show.command import show as show
+    from attnviz.commands.show.run import Shown as Shown
+    from attnviz.commands.tokens import tokens as tokens
+    from attnviz.commands.why.command import why as why
+    from attnviz.commands.why.command import writes as writes
+    from attnviz.corpus.result import ScanAtlas as ScanAtlas
+    from attnviz.corpus.tables import Atlas as Atlas
+    from attnviz.corpus.tables import HeadAtlas as HeadAtlas
+    from attnviz.errors import AttnvizError as AttnvizError
+    from attnviz.kit.panels import Panels as Panels
+    from attnviz.kit.panels import panels as panels
+    from attnviz.kit.result import Calculation as Calculation
+    from attnviz.kit.result import Result as Result
+    from attnviz.records.grounding import Check as Check
+    from attnviz.records.metrics import HeadReport as HeadReport
+    from attnviz.records.parts import Circuits as Circuits
+    from attnviz.records.predict import Prediction as Prediction
+    from attnviz.records.predict import PredictionMean as PredictionMean
+    from attnviz.records.speech import Alignment as Alignment
+    from attnviz.records.tokens import Token as Token
+    from attnviz.records.trace import Verified as Verified
+    from attnviz.records.why import Why as Why
+    from attnviz.records.why import WhyMean as WhyMean
+    from attnviz.records.why import Write as Write
 
 _HOME = {
     "attnviz.commands.ablate.curve": "LossCurve",
@@ -197,7 +135,8 @@ _HOME = {
     "attnviz.errors": "AttnvizError",
     "attnviz.kit.result": "Calculation Result",
 }
-"""The module of each name, which is imported when it is needed."""
+"""The public names by their module, which is imported when one is needed."""
+__all__ = sorted(["__version__", *" ".join(_HOME.values()).split()])
 
 
 def __getattr__(name: str) -> Any:
@@ -213,4 +152,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return __all__

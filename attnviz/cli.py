@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextvars import copy_context
 from functools import cache
 from logging import LogRecord, getLogger
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
@@ -52,34 +51,32 @@ NO_MEMORY = (
 )
 _REFUSED = re.compile(r"can't allocate memory|cannot allocate memory|failed to map segment", re.I)
 
-COMMANDS: Mapping[str, str] = MappingProxyType(
-    {
-        "show": "Show which tokens attend to which.",
-        "explain": "Write out one head's calculation for one query, step by step, in numbers.",
-        "why": "Take a head's score apart: what made this query attend to this key.",
-        "heads": "Score every head on a text or on the standard probe, and name its role.",
-        "scan": "Measure every head over a corpus, and keep examples of what it attends to.",
-        "atlas": "Show what a scan found: every head's scores, the means over documents or tokens.",
-        "predict": "Show the most likely next tokens, with their probabilities.",
-        "generate": "Continue a text, and show which tokens each new token attended to.",
-        "report": "Show how well many answers are grounded, and which of them to read first.",
-        "ablate": "Ablate heads, MLPs or layers and measure the effect on predictions.",
-        "patch": "Replace activations of a run with those from another text (activation patching).",
-        "circuit": "Replace everything outside of a circuit: is it faithful, complete and minimal?",
-        "align": "Find the seconds of a sound in which each word of its text is spoken.",
-        "compare": "Compare what a word attends to in several texts, or two models on one text.",
-        "explore": "Explore a text's attention in a terminal app, with keyboard and mouse.",
-        "serve": "Serve models on this computer: a live page, and commands as JSON.",
-        "mcp": "Offer the commands as tools to an agent, by the Model Context Protocol.",
-        "tokens": "Show how a model splits a text: each token's index, id, text and characters.",
-        "train": "Train a from-scratch model on your own text, on this computer.",
-        "models": "List the available models, or show one model's card: named heads and figures.",
-        "params": "Count a model's parameters: per matrix, per head, per layer and in total.",
-        "schema": "Print the JSON Schema of what a command writes.",
-        "config": "Show your own defaults of options, and the file that sets them.",
-        "help": "Show the help of a command, or say what a term such as query or logit means.",
-    }
-)
+COMMANDS: Mapping[str, str] = {
+    "show": "Show which tokens attend to which.",
+    "explain": "Write out one head's calculation for one query, step by step, in numbers.",
+    "why": "Take a head's score apart: what made this query attend to this key.",
+    "heads": "Score every head on a text or on the standard probe, and name its role.",
+    "scan": "Measure every head over a corpus, and keep examples of what it attends to.",
+    "atlas": "Show what a scan found: every head's scores, the means over documents or tokens.",
+    "predict": "Show the most likely next tokens, with their probabilities.",
+    "generate": "Continue a text, and show which tokens each new token attended to.",
+    "report": "Show how well many answers are grounded, and which of them to read first.",
+    "ablate": "Ablate heads, MLPs or layers and measure the effect on predictions.",
+    "patch": "Replace activations of a run with those from another text (activation patching).",
+    "circuit": "Replace everything outside of a circuit: is it faithful, complete and minimal?",
+    "align": "Find the seconds of a sound in which each word of its text is spoken.",
+    "compare": "Compare what a word attends to in several texts, or two models on one text.",
+    "explore": "Explore a text's attention in a terminal app, with keyboard and mouse.",
+    "serve": "Serve models on this computer: a live page, and commands as JSON.",
+    "mcp": "Offer the commands as tools to an agent, by the Model Context Protocol.",
+    "tokens": "Show how a model splits a text: each token's index, id, text and characters.",
+    "train": "Train a from-scratch model on your own text, on this computer.",
+    "models": "List the available models, or show one model's card: named heads and figures.",
+    "params": "Count a model's parameters: per matrix, per head, per layer and in total.",
+    "schema": "Print the JSON Schema of what a command writes.",
+    "config": "Show your own defaults of options, and the file that sets them.",
+    "help": "Show the help of a command, or say what a term such as query or logit means.",
+}
 """Each command, a function in a module of its name, and the first line of its help."""
 GONE = dict.fromkeys(
     ("attnviz atlas --like", "attnviz atlas --pair", "attnviz atlas --cluster"),

@@ -270,15 +270,13 @@ def _is_several(word: Word) -> bool:
     return is_plural(word.lower) or is_among(word.lower, "groups")
 
 
-AGREES: Mapping[str, Callable[[Word], bool]] = MappingProxyType(
-    {
-        **dict.fromkeys(("he", "him", "his", "himself"), _is_he),
-        **dict.fromkeys(("she", "her", "hers", "herself"), _is_she),
-        **dict.fromkeys(("it", "its", "itself"), _is_thing),
-        **dict.fromkeys(("they", "them", "their", "theirs", "themselves"), _is_several),
-        "who": _is_being,
-    }
-)
+AGREES: Mapping[str, Callable[[Word], bool]] = {
+    **dict.fromkeys(("he", "him", "his", "himself"), _is_he),
+    **dict.fromkeys(("she", "her", "hers", "herself"), _is_she),
+    **dict.fromkeys(("it", "its", "itself"), _is_thing),
+    **dict.fromkeys(("they", "them", "their", "theirs", "themselves"), _is_several),
+    "who": _is_being,
+}
 """The pronouns, and the nouns and names that each agrees with."""
 
 
@@ -458,15 +456,13 @@ def is_content(word: Word) -> bool:
     return word.is_word and not is_function(lower) and not is_adverb(lower)
 
 
-FINDERS: Mapping[Behaviour, Callable[[Sequence[Word]], Iterator[Occasion]]] = MappingProxyType(
-    {
-        "mystery": _mystery,
-        "adjectives": adjective_occasions,
-        "pronouns": pronoun_occasions,
-        "senses": _senses,
-        "induction": _induction,
-    }
-)
+FINDERS: Mapping[Behaviour, Callable[[Sequence[Word]], Iterator[Occasion]]] = {
+    "mystery": _mystery,
+    "adjectives": adjective_occasions,
+    "pronouns": pronoun_occasions,
+    "senses": _senses,
+    "induction": _induction,
+}
 
 
 # What a head does of it.

@@ -33,7 +33,7 @@ from attnviz.plugins import FAULTS, Plugin, found, working
 from attnviz.plugins import plugins as every_plugin
 from attnviz.records.heads import Figure, ModelCard, ModelFacts, ReadHead, ReadOut
 from attnviz.records.metrics import METRICS
-from attnviz.records.rows import NAMED_HEAD, Field, Fields, JsonOutput, at, list_of
+from attnviz.records.rows import NAMED_HEAD, Field, Fields, JsonOutput, at, fields_at, list_of
 
 # Models as rows: their sizes, and what their cards say.
 
@@ -85,22 +85,19 @@ CARD = Fields[tuple[ModelFacts, ModelCard]](
     "A model's sizes and its card.",
     (
         *SIZES.within(lambda model: model[0]),
-        Field("description", str, "", lambda model: model[1].description),
-        Field(
-            "bos",
-            bool,
-            "Whether a beginning token comes before a text by default.",
-            lambda model: model[1].bos,
+        *fields_at(
+            "1",
+            Field("description", str),
+            Field("bos", bool, "Whether a beginning token comes before a text by default."),
+            Field("named_heads", list_of(NAMED_HEAD), "", at("heads")),
+            Field("figures", list_of(FIGURE)),
+            Field(
+                "chance_cosine",
+                float | None,
+                "The cosine that the nearest token reaches for a random direction.",
+            ),
+            Field("readouts", list_of(READ_OUT)),
         ),
-        Field("named_heads", list_of(NAMED_HEAD), "", lambda model: model[1].heads),
-        Field("figures", list_of(FIGURE), "", lambda model: model[1].figures),
-        Field(
-            "chance_cosine",
-            float | None,
-            "The cosine that the nearest token reaches for a random direction.",
-            lambda model: model[1].chance_cosine,
-        ),
-        Field("readouts", list_of(READ_OUT), "", lambda model: model[1].readouts),
     ),
 )
 PLUGIN = Fields[Plugin](

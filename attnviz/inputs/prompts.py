@@ -4,7 +4,6 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from attnviz.errors import InputError, ModelError, UsageError, option
@@ -21,9 +20,10 @@ By: TypeAlias = Literal["sentence", "line", "paragraph"]
 Source: TypeAlias = Literal["document", "question", "system"]
 # possessive, and never begun within a run: a text may be nothing but dots
 _SENTENCE_END = re.compile(r"(?<![.!?…])[.!?…]++[\"'”’»)\]]*+(?=\s)|[。！？]+[」』”’）]*")
-_ENDS: Mapping[By, "re.Pattern[str]"] = MappingProxyType(
-    {"line": re.compile(r"\n"), "paragraph": re.compile(r"\n[^\S\n]*\n")}
-)
+_ENDS: Mapping[By, "re.Pattern[str]"] = {
+    "line": re.compile(r"\n"),
+    "paragraph": re.compile(r"\n[^\S\n]*\n"),
+}
 _ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|etc|e\.g|i\.e|No|Fig|[A-Z]))\.$")
 _LONGEST = len("Prof.\n")
 

@@ -9,7 +9,6 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO, Literal, TypeAlias
 
 from attnviz.errors import OutputError, UsageError, nearest, option
@@ -49,16 +48,14 @@ class Format:
         return self.name in ("npz", "npy", "png", "pdf")
 
 
-VIEWS: Mapping[str, str] = MappingProxyType(
-    {
-        "table": "each query's strongest keys",
-        "heatmap": "coloured cells",
-        "grid": "every head in miniature",
-        "text": "the words, shaded by the attention of one query",
-        "links": "the strongest links of all heads",
-        "image": "the image, under the attention to it",
-    }
-)
+VIEWS: Mapping[str, str] = {
+    "table": "each query's strongest keys",
+    "heatmap": "coloured cells",
+    "grid": "every head in miniature",
+    "text": "the words, shaded by the attention of one query",
+    "links": "the strongest links of all heads",
+    "image": "the image, under the attention to it",
+}
 """Each view, and its content."""
 if TYPE_CHECKING:
     View: TypeAlias = str

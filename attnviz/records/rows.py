@@ -453,12 +453,10 @@ MADE = Fields[HowMade](
             lambda made: [(run, made.models.index(run.model)) for run in made.runs],
         ),
         VERSIONS,
-        Field("seed", int | None, "The seed, if the command takes one.", at("asked.seed")),
-        Field(
-            "options",
-            dict[str, Any],
-            "The options that the user gave, as given.",
-            at("asked.options"),
+        *fields_at(
+            "asked",
+            Field("seed", int | None, "The seed, if the command takes one."),
+            Field("options", dict[str, Any], "The options that the user gave, as given."),
         ),
     ),
 )

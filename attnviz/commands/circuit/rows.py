@@ -102,11 +102,8 @@ SEARCH = Fields[MeasuredCircuit](
             Field("head", int | None),
         ),
         *ASKED,
-        Field(
-            "chosen_on",
-            int,
-            "The number of texts on which parts are chosen.",
-            at("report.chosen_on"),
+        *fields_at(
+            "report", Field("chosen_on", int, "The number of texts on which parts are chosen.")
         ),
         *fields_at(
             "each.chosen",

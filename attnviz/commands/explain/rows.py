@@ -39,10 +39,11 @@ from attnviz.records.rows import (
     Fields,
     JsonOutput,
     at,
+    fields_at,
     list_of,
     object_fields,
 )
-from attnviz.records.trace import EmbeddingTrace, HeadTrace, Predicted, Similarity, Worked
+from attnviz.records.trace import EmbeddingTrace, Predicted, Similarity, Worked
 
 if TYPE_CHECKING:
     from attnviz.draw.picture.canvas import Drawn
@@ -143,40 +144,32 @@ def _scored(name: str, about: str, score: str) -> Fields[Predicted]:
 
 NEAREST = _scored("Nearest", "A token close to what the head adds.", "cosine")
 FOLLOWING = _scored("Following", "A token that may come next.", "probability")
-OF_RUN = Fields[Capture](
-    "",
-    "",
-    (
-        Field("kind", Kind),
-        TARGET,
-        tokens_of("tokens", two=False),
-        tokens_of("query_tokens", two=True),
-        tokens_of("key_tokens", two=True),
-        UNKNOWN,
-    ),
-)
-HEAD_TRACE = Fields[HeadTrace](
-    "",
-    "",
-    (
-        *calculation_fields("head", RUN_FIELDS),
-        *OF_RUN.within(at("capture")),
-        Field("layer", int, LAYER),
-        Field("head", int, HEAD),
-        Field("query", int),
-        Field("norm", str, "", at("kinds.norm")),
-        Field("positions", str, "", at("kinds.positions")),
-        Field("query_heads_per_key_value_head", int, "", at("kinds.group")),
-        Field("scale", float),
-        Field("nearest", list_of(NEAREST), "The tokens nearer than chance reaches."),
-        Field("next_tokens", list_of(FOLLOWING)),
-    ),
-)
 TRACE = Fields[Traced](
     "TraceObject",
     "`attnviz explain TEXT -f json`.",
     (
-        *HEAD_TRACE.within(at("trace")),
+        *fields_at(
+            "trace",
+            *calculation_fields("head", RUN_FIELDS),
+            *fields_at(
+                "capture",
+                Field("kind", Kind),
+                TARGET,
+                tokens_of("tokens", two=False),
+                tokens_of("query_tokens", two=True),
+                tokens_of("key_tokens", two=True),
+                UNKNOWN,
+            ),
+            Field("layer", int, LAYER),
+            Field("head", int, HEAD),
+            Field("query", int),
+            Field("norm", str, "", at("kinds.norm")),
+            Field("positions", str, "", at("kinds.positions")),
+            Field("query_heads_per_key_value_head", int, "", at("kinds.group")),
+            Field("scale", float),
+            Field("nearest", list_of(NEAREST), "The tokens nearer than chance reaches."),
+            Field("next_tokens", list_of(FOLLOWING)),
+        ),
         Field(
             "nearest_chance",
             float | None,

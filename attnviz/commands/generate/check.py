@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -264,9 +263,12 @@ def _curve(runs: AnswerRuns, parts: Deletable) -> dict[str, Any]:
     return {"curves": curves(ranked, runs.without)}
 
 
-_FINDERS: Mapping[CheckMethod, Callable[[AnswerRuns, Deletable], dict[str, Any]]] = (
-    MappingProxyType({"delete": _delete, "chain": _delete, "subsets": _subsets, "curve": _curve})
-)
+_FINDERS: Mapping[CheckMethod, Callable[[AnswerRuns, Deletable], dict[str, Any]]] = {
+    "delete": _delete,
+    "chain": _delete,
+    "subsets": _subsets,
+    "curve": _curve,
+}
 
 # Groundedness: without the documents, and with unrelated text in their place.
 

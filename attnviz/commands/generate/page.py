@@ -160,9 +160,11 @@ def _values(report: AnswerReport) -> Mapping[str, str]:
 # Tables and texts.
 
 
-TONES: Mapping[Verdict, str] = MappingProxyType(
-    {"contradicted": "contradicted", "not supported": "unsupported", "supported": "supported"}
-)
+TONES: Mapping[Verdict, str] = {
+    "contradicted": "contradicted",
+    "not supported": "unsupported",
+    "supported": "supported",
+}
 """The classes of verdicts that have a colour."""
 
 

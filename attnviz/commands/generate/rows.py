@@ -1,7 +1,6 @@
 """The rows of an answer, and the forms in which it goes out."""
 
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -229,9 +228,10 @@ def _contradiction(statement: Statement) -> dict[str, str | None]:
     return {"given": found.given, "instead": found.instead, "says": found.document or None}
 
 
-_OF_METHOD: Mapping[str, tuple[Fields[Any], Callable[..., Iterator[Any]]]] = MappingProxyType(
-    {"curve": (CURVE_POINT, curve_points), "chain": (CHAIN, chain_rows)}
-)
+_OF_METHOD: Mapping[str, tuple[Fields[Any], Callable[..., Iterator[Any]]]] = {
+    "curve": (CURVE_POINT, curve_points),
+    "chain": (CHAIN, chain_rows),
+}
 """Rows of their own; of another method they are shares."""
 
 

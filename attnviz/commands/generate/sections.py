@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from attnviz.errors import InputError, UsageError, option
 from attnviz.records.positions import SECONDS, compiled, is_expression
@@ -25,46 +24,44 @@ def _tag(name: str) -> tuple[str, str]:
 _HEADER = r"(?:<\|start\|>[^<]*)?<\|channel\|>"
 """Harmony, the format of gpt-oss: a message names its channel."""
 _ENDED = r"<\|end\|>|(?=<\|start\|>|<\|channel\|>)"
-MARKS: Mapping[str, "re.Pattern[str]"] = MappingProxyType(
-    {
-        name: re.compile(expression, re.DOTALL)
-        for name, expression in (
-            (
-                "thinking",
-                _between(
-                    _tag("think"),
-                    _tag("thinking"),
-                    (r"\[THINK\]", r"\[/THINK\]"),
-                    (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),
-                    (r"<\|channel>thought", r"<channel\|>"),
-                    (rf"{_HEADER}analysis<\|message\|>", _ENDED),
-                ),
+MARKS: Mapping[str, "re.Pattern[str]"] = {
+    name: re.compile(expression, re.DOTALL)
+    for name, expression in (
+        (
+            "thinking",
+            _between(
+                _tag("think"),
+                _tag("thinking"),
+                (r"\[THINK\]", r"\[/THINK\]"),
+                (r"<\|START_THINKING\|>", r"<\|END_THINKING\|>"),
+                (r"<\|channel>thought", r"<channel\|>"),
+                (rf"{_HEADER}analysis<\|message\|>", _ENDED),
             ),
-            (
-                "tool result",
-                _between(
-                    _tag("tool_response"),
-                    (r"\[TOOL_RESULTS\]", r"\[/TOOL_RESULTS\]"),
-                    (r"<\|tool_response>", r"<tool_response\|>"),
-                    ("<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>"),
-                    (r"<\|start\|>functions\.[^<]*<\|channel\|>commentary<\|message\|>", _ENDED),
-                ),
+        ),
+        (
+            "tool result",
+            _between(
+                _tag("tool_response"),
+                (r"\[TOOL_RESULTS\]", r"\[/TOOL_RESULTS\]"),
+                (r"<\|tool_response>", r"<tool_response\|>"),
+                ("<｜tool▁outputs▁begin｜>", "<｜tool▁outputs▁end｜>"),
+                (r"<\|start\|>functions\.[^<]*<\|channel\|>commentary<\|message\|>", _ENDED),
             ),
-            (
-                "tool call",
-                _between(
-                    _tag("tool_call"),
-                    (r"<\|tool_call>", r"<tool_call\|>"),
-                    (r"<\|tool_call_start\|>", r"<\|tool_call_end\|>"),
-                    ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
-                    (r"\[TOOL_CALLS\]", r"</s>|(?=\[TOOL_RESULTS\])"),
-                    (r"<\|python_tag\|>", r"<\|eom_id\|>|<\|eot_id\|>"),
-                    (rf"{_HEADER}commentary to=[^<]*.*?<\|message\|>", rf"<\|call\|>|{_ENDED}"),
-                ),
+        ),
+        (
+            "tool call",
+            _between(
+                _tag("tool_call"),
+                (r"<\|tool_call>", r"<tool_call\|>"),
+                (r"<\|tool_call_start\|>", r"<\|tool_call_end\|>"),
+                ("<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>"),
+                (r"\[TOOL_CALLS\]", r"</s>|(?=\[TOOL_RESULTS\])"),
+                (r"<\|python_tag\|>", r"<\|eom_id\|>|<\|eot_id\|>"),
+                (rf"{_HEADER}commentary to=[^<]*.*?<\|message\|>", rf"<\|call\|>|{_ENDED}"),
             ),
-        )
-    }
-)
+        ),
+    )
+}
 _CLOSED = re.compile(
     r"\A(?:(?!<\s?think(?:ing)?\s?>|\[THINK\]).)*?(?:<\s?/\s?think(?:ing)?\s?>|\[/THINK\])", re.S
 )

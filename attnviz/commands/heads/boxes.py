@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from attnviz.commands.heads.labels import run_each
+from attnviz.commands.heads.labels import named_in_line, run_each
 from attnviz.console import Display
 from attnviz.draw.effects import number_cells
 from attnviz.draw.labels import SEQUENTIAL
@@ -21,7 +21,7 @@ from attnviz.draw.picture.panes import draw_panes
 from attnviz.draw.terminal.cells import Column, TextLines, titled_listing
 from attnviz.draw.titles import amount
 from attnviz.draw.view import Pane
-from attnviz.errors import InputError, UsageError, option, readable, spelled
+from attnviz.errors import InputError, option, readable
 from attnviz.inputs.beside import BoxLine, box_of, local_picture
 from attnviz.inputs.images import read_picture
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
@@ -31,7 +31,6 @@ from attnviz.records.heads import Head, choose_heads
 from attnviz.records.images import are_sinks, one_sheet, spatial_entropy, take_much
 from attnviz.records.metrics import Estimate
 from attnviz.records.places import BESIDE, Box
-from attnviz.records.positions import find_positions
 from attnviz.records.rows import Field, Fields, at, estimate_fields, head_fields, model_name
 
 if TYPE_CHECKING:
@@ -133,7 +132,8 @@ class BoxTask:
         heads = choose_heads(
             self.model.identity.heads_per_layer, self.heads.layers, self.heads.heads
         )
-        measure = MeasureBoxes(prepared.empty, number, box, _queries(prepared, asked.query))
+        queries = named_in_line(prepared.empty.query_tokens, [asked.query], "queries")
+        measure = MeasureBoxes(prepared.empty, number, box, queries)
         if not measure.chance:
             raise InputError(
                 "the box is where the model read nothing", "give a place that was not cropped away"
@@ -161,19 +161,6 @@ class BoxTask:
             options = replace(options, given=(options.given[number],))
             return prepare(self.model, text or "", options), 0
         return prepare(self.model, text or asked.query, options), number
-
-
-def _queries(prepared: Prepared, name: str) -> tuple[int, ...]:
-    try:
-        return find_positions(prepared.empty.query_tokens, [name], "queries")
-    except UsageError as error:
-        wrong, hint = (spelled(each, _in_a_line) for each in (error.wrong, error.hint))
-        raise InputError(wrong, hint) from None
-
-
-def _in_a_line(_name: str, value: str | None) -> str:
-    """A parameter of `find_positions` as one who wrote the line calls it."""
-    return "the query" if value is None else f"the query {value}"
 
 
 def _in_shares(box: Box, capture: Capture, number: int) -> Box:

@@ -20,10 +20,10 @@ from attnviz.commands.heads.retrieval import (
     Needles,
     Retrieval,
     RetrievalScore,
+    keep,
     known,
     measure_retrieval,
     of_retrieval,
-    remembered,
 )
 from attnviz.commands.heads.rows import of_report
 from attnviz.errors import IdleOption, UsageError, option
@@ -298,7 +298,8 @@ def heads(
         return of_receivers(receivers(model._loaded, said, options), top)
     if retrieval:
         scored = measure_retrieval(model._loaded, Needles(), options, retrieval_score)
-        return of_retrieval(remembered(model._loaded, scored), top)
+        keep(model._loaded, scored)
+        return of_retrieval(scored, top)
     if circuits:
         return of_circuits(circuits_of(model._loaded), top)
     if labels is not None:

@@ -32,6 +32,7 @@ from attnviz.records.metrics import Estimate
 from attnviz.records.places import RawImage
 from attnviz.records.positions import find_positions
 from attnviz.records.rows import Field, Fields, estimate_fields, head_fields, model_name
+from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -205,14 +206,10 @@ def run_labelled(
 def _true_keys(prepared: Prepared, labelled: LabelledText) -> dict[int, set[int]]:
     """The true keys of each query that has labels."""
     empty, true = prepared.empty, dict[int, set[int]]()
-    try:
-        for names, of_keys in labelled.links:
-            keys = find_positions(empty.key_tokens, of_keys, "keys")
-            for query in find_positions(empty.query_tokens, names, "queries"):
-                true.setdefault(query, set()).update(keys)
-    except UsageError as error:
-        wrong, hint = (spelled(each, _in_a_link) for each in (error.wrong, error.hint))
-        raise InputError(wrong, hint) from None
+    for names, of_keys in labelled.links:
+        keys = named_in_line(empty.key_tokens, of_keys, "keys")
+        for query in named_in_line(empty.query_tokens, names, "queries"):
+            true.setdefault(query, set()).update(keys)
     seen = empty.allowed_count()
     for query, keys_of_query in true.items():
         unseen = [key for key in keys_of_query if key >= seen[query]]
@@ -224,10 +221,18 @@ def _true_keys(prepared: Prepared, labelled: LabelledText) -> dict[int, set[int]
     return true
 
 
-def _in_a_link(name: str, value: str | None) -> str:
-    """A parameter of `find_positions` as one who wrote the file calls it."""
-    side = {"queries": "the query", "keys": "the key"}[name]
-    return side if value is None else f"{side} {value}"
+def named_in_line(tokens: Sequence[Token], names: Sequence[str], side: str) -> tuple[int, ...]:
+    """The positions of the queries or keys of a line, called in errors as its writer does."""
+
+    def called(name: str, value: str | None) -> str:
+        own = "the key" if name == "keys" else "the query"
+        return own if value is None else f"{own} {value}"
+
+    try:
+        return find_positions(tokens, names, side)
+    except UsageError as error:
+        wrong, hint = (spelled(each, called) for each in (error.wrong, error.hint))
+        raise InputError(wrong, hint) from None
 
 
 @dataclass

@@ -290,12 +290,6 @@ def keep(model: "LoadedModel", retrieval: Retrieval) -> Path | None:
     )
 
 
-def remembered(model: "LoadedModel", retrieval: Retrieval) -> Retrieval:
-    """The scores, kept where that can be done."""
-    keep(model, retrieval)
-    return retrieval
-
-
 def known(model: "LoadedModel") -> Retrieval | None:
     """The scores of an earlier measurement; None where there is none that can be read."""
     with suppress(ValueError, KeyError, TypeError, AttributeError):

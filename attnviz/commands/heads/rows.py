@@ -32,7 +32,15 @@ from attnviz.records.metrics import (
     HeadReport,
     Score,
 )
-from attnviz.records.rows import Field, Fields, JsonOutput, estimate_fields, head_fields, model_name
+from attnviz.records.rows import (
+    Field,
+    Fields,
+    JsonOutput,
+    at,
+    estimate_fields,
+    head_fields,
+    model_name,
+)
 
 OfReport: TypeAlias = tuple[HeadReport, HeadMetrics]
 MOST_TOLD = 6
@@ -60,10 +68,6 @@ def _known_for(report: HeadReport) -> Iterator[str]:
     named = [f"{each.head} {', '.join(each.named)}" for each in report.heads if each.named]
     if named:
         yield f"known for: {readable('; '.join(named))}"
-
-
-def _role(row: OfReport) -> str | None:
-    return row[1].role.name if row[1].role else None
 
 
 def _passed(row: OfReport) -> str | None:
@@ -114,7 +118,7 @@ HEAD_ROW = Fields[OfReport](
     (
         model_name(lambda row: row[0].capture.model.name),
         *head_fields(lambda row: row[1].head),
-        Field("role", str | None, "The first role whose threshold is met.", _role),
+        Field("role", str | None, "The first role whose threshold is met.", at("1.role.name")),
         Field("passed", str | None, "That threshold: 'induction ≥ 0.4'.", _passed),
         NAMED,
         *estimate_fields(

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf, nan
 from statistics import fmean
-from types import MappingProxyType
 from typing import TypeAlias
 
 from attnviz.inputs.prompts import Source
@@ -165,15 +164,13 @@ class LeftOut:
     question: bool = False
 
 
-MEASURES: Mapping[str, Callable[[ReportedQuestion], float | None]] = MappingProxyType(
-    {
-        "groundedness": lambda question: question.groundedness,
-        "contradicted": lambda question: question.contradicted,
-        "unsupported": lambda question: question.unsupported,
-        "unused": lambda question: question.unused,
-        "system_share": lambda question: question.system,
-    }
-)
+MEASURES: Mapping[str, Callable[[ReportedQuestion], float | None]] = {
+    "groundedness": lambda question: question.groundedness,
+    "contradicted": lambda question: question.contradicted,
+    "unsupported": lambda question: question.unsupported,
+    "unused": lambda question: question.unused,
+    "system_share": lambda question: question.system,
+}
 """Each number of a question; None where it has none."""
 
 

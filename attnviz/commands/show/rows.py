@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from operator import attrgetter
 from types import NoneType
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +33,7 @@ from attnviz.records.rows import (
     Field,
     Fields,
     JsonOutput,
+    fields_at,
     how_made,
     list_of,
     object_fields,
@@ -324,67 +324,63 @@ def _tokens(name: str, *, one_list: bool) -> Field[Capture]:
     return Field(name, list_of(TOKEN), "", of, optional=True)
 
 
-RUN = Fields[Capture](
-    "RunObject",
-    "What was run.",
-    (
-        Field("model", MODEL),
-        VERSIONS,
-        Field("made", MADE, "", lambda run: how_made([run]), optional=True),
-        Field("text", str),
-        Field("bos", bool),
-        Field("left_out", list[int], "Tokens that were cut off before and after."),
-        Field("kind", Kind),
-        TARGET,
-        UNKNOWN,
-        Field("causal", bool),
-        Field("sinks", bool, "Whether rows may sum to less than 1."),
-        TRANSFORMS,
-        _tokens("tokens", one_list=True),
-        _tokens("query_tokens", one_list=False),
-        _tokens("key_tokens", one_list=False),
+RUN = fields_at(
+    "exhibit.capture",
+    Field("model", MODEL),
+    VERSIONS,
+    Field("made", MADE, "", lambda run: how_made([run]), optional=True),
+    Field("text", str),
+    Field("bos", bool),
+    Field("left_out", list[int], "Tokens that were cut off before and after."),
+    Field("kind", Kind),
+    TARGET,
+    UNKNOWN,
+    Field("causal", bool),
+    Field("sinks", bool, "Whether rows may sum to less than 1."),
+    TRANSFORMS,
+    _tokens("tokens", one_list=True),
+    _tokens("query_tokens", one_list=False),
+    _tokens("key_tokens", one_list=False),
+)
+"""What was run."""
+SHOWN = fields_at(
+    "exhibit",
+    Field("about", str, "For a person.", about),
+    Field(
+        "notes",
+        list[str],
+        "For a person.",
+        lambda shown: notes_of([shown.capture], beside_notes(shown)),
+    ),
+    Field("finding", (FINDING, NoneType)),
+    Field("loss", (LOSS, NoneType), "", lambda shown: shown.capture.loss),
+    Field(
+        "heads",
+        list_of(HEAD_SHOWN),
+        "",
+        lambda shown: [(m, shown.capture.named(m.layer, m.head)) for m in shown.maps],
+    ),
+    Field("queries", list[int], "The positions of the rows."),
+    Field("keys", list[int], "The positions of the columns."),
+    Field("top", int | None),
+    Field("min", float | None, "", lambda shown: None if shown.least == -inf else shown.least),
+    Field("skip_distances", list[int], "", lambda shown: shown.skip or ABSENT, optional=True),
+    Field(
+        "gates",
+        list[list[list[float]]],
+        "gates[0][h][i]: the share that a gate after the softmax lets through at queries[i]; "
+        "gates[1]: the share of the written vector's length that passes.",
+        lambda shown: ABSENT if shown.gates is None else shown.gates.tolist(),
+        optional=True,
+    ),
+    Field(
+        "patterns",
+        list[list[list[float | None]]],
+        "patterns[h][i][j]; null: left out by a filter.",
+        lambda shown: ABSENT,  # they are streamed
     ),
 )
-SHOWN = Fields[Exhibit](
-    "ExhibitObject",
-    "What is shown of it.",
-    (
-        Field("about", str, "For a person.", about),
-        Field(
-            "notes",
-            list[str],
-            "For a person.",
-            lambda shown: notes_of([shown.capture], beside_notes(shown)),
-        ),
-        Field("finding", (FINDING, NoneType)),
-        Field("loss", (LOSS, NoneType), "", lambda shown: shown.capture.loss),
-        Field(
-            "heads",
-            list_of(HEAD_SHOWN),
-            "",
-            lambda shown: [(m, shown.capture.named(m.layer, m.head)) for m in shown.maps],
-        ),
-        Field("queries", list[int], "The positions of the rows."),
-        Field("keys", list[int], "The positions of the columns."),
-        Field("top", int | None),
-        Field("min", float | None, "", lambda shown: None if shown.least == -inf else shown.least),
-        Field("skip_distances", list[int], "", lambda shown: shown.skip or ABSENT, optional=True),
-        Field(
-            "gates",
-            list[list[list[float]]],
-            "gates[0][h][i]: the share that a gate after the softmax lets through at queries[i]; "
-            "gates[1]: the share of the written vector's length that passes.",
-            lambda shown: ABSENT if shown.gates is None else shown.gates.tolist(),
-            optional=True,
-        ),
-        Field(
-            "patterns",
-            list[list[list[float | None]]],
-            "patterns[h][i][j]; null: left out by a filter.",
-            lambda shown: ABSENT,  # they are streamed
-        ),
-    ),
-)
+"""What is shown of it."""
 SHOW = Fields[ShownAs](
     "ShowObject",
     "`attnviz show -f json`.",
@@ -397,8 +393,8 @@ SHOW = Fields[ShownAs](
             lambda shown: ABSENT if shown.line is None else shown.line,
             optional=True,
         ),
-        *RUN.within(attrgetter("exhibit.capture")),
-        *SHOWN.within(attrgetter("exhibit")),
+        *RUN,
+        *SHOWN,
     ),
 )
 JSON = JsonOutput((LINKS, SCORES, CONTRIBUTIONS, IMPLICIT, ERRORS), (SHOW,), rows_as_json=False)

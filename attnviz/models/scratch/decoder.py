@@ -189,6 +189,11 @@ class Decoder(nn.Module, ABC):
         layers = range(len(self.h[:n_layer]))
         return self.through(x, layers, mask, rows=rows, positions=positions)
 
+    def by_rows(self, ids: Tensor, n_layer: int | None = None) -> Tensor:
+        """As `hidden`, with some rows of attention at a time."""
+        rows = rows_at_a_time(ids.size(1), self.config.n_head * len(ids))
+        return self.hidden(ids, n_layer=n_layer, rows=rows)
+
     def embed(self, ids: Tensor, positions: Tensor | None = None) -> Tensor:
         """The input of layer 0 (B, n, d); arguments as in `hidden`."""
         first, *more = self.embedded(ids, positions).values()
@@ -281,9 +286,8 @@ def _behind(first: Tensor) -> Hook:
 def read_prefix(model: Decoder, ids: Sequence[int]) -> ReadPrefix:
     """Read a prompt, and keep the keys and values of all layers."""
     points = [f"h.{layer}.attn.{name}" for layer in range(len(model.h)) for name in "kv"]
-    rows = rows_at_a_time(len(ids), model.config.n_head)
     with kept(model, points, lambda x: x) as read:
-        model.hidden(torch.tensor([list(ids)], device=model.device), rows=rows)
+        model.by_rows(torch.tensor([list(ids)], device=model.device))
     return ReadPrefix(model, tuple(ids), read)
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from attnviz.errors import ModelError
 from attnviz.models.attention import Hook, attached
-from attnviz.models.engine import Handover, numbers, rows_at_a_time
+from attnviz.models.engine import Handover, numbers
 from attnviz.models.frozen.last import LastLayer, LastRead, value_lengths
 from attnviz.models.frozen.layer import FrozenOutput, check_adds_up, norm_held
 from attnviz.models.scratch.decoder import CausalBlock, Decoder
@@ -77,8 +77,7 @@ def read_last(model: Decoder, ids: Tensor, rests: FindRests | None) -> LastRead:
     layers = [LayerAtLast(i, model.block(i), rests) for i in range(len(model.h))]
     hooks = {name: hook for layer in layers for name, hook in layer.hooks().items()}
     with attached(model, hooks):
-        rows = rows_at_a_time(ids.size(1), model.config.n_head)
-        final = model.hidden(ids, rows=rows)[0, -1:]  # (1, d)
+        final = model.by_rows(ids)[0, -1:]  # (1, d)
     parts = {kind: part[..., -1, :].view(-1) for kind, part in model.embedded(ids).items()}
     weight = model.unembedding.detach().to(final.dtype)
     output = FrozenOutput(norm_held(model.ln_f, final), weight, factor=model.logit_factor)

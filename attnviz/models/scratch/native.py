@@ -114,12 +114,7 @@ class NativeModel(LoadedModel):
                 written = HeadsWriting(self.model.block(layer).output[0], handover.hook(layer))
                 hooks |= {f"h.{layer}.attn.{p}": getattr(written, p) for p in ("v", "pattern")}
         with attached(self.model, hooks):
-            return self._hidden(self._ids(ids), layers)
-
-    def _hidden(self, ids: Tensor, layers: int | None = None) -> Tensor:
-        """The stream (B, n, d) after these layers, a few rows of attention at a time."""
-        rows = rows_at_a_time(ids.size(1), self.model.config.n_head * len(ids))
-        return self.model.hidden(ids, n_layer=layers, rows=rows)
+            return self.model.by_rows(self._ids(ids), layers)
 
     def _ids(self, ids: Sequence[int]) -> Tensor:
         """(1, n), on the model's device."""
@@ -132,9 +127,7 @@ class NativeModel(LoadedModel):
             run = _LayerRun(layer, list(heads), block, windows, reduction, last=last)
             hooks |= {f"h.{layer}.attn.{point}": getattr(run, point) for point in LAYER_POINTS}
         with torch.inference_mode(), attached(model, hooks), suppress(EnoughSeen):
-            rows = rows_at_a_time(ids.size(1), model.config.n_head * len(ids))
-            ids = sent(ids, model.device)
-            model.hidden(ids, n_layer=wanted.last_layer + 1, rows=rows)
+            model.by_rows(sent(ids, model.device), wanted.last_layer + 1)
 
     @cached_property
     def _dense(self) -> Decoder:
@@ -148,7 +141,7 @@ class NativeModel(LoadedModel):
         before_last = range(self.model.config.n_layer - 1) if lens else ()
         names = {f"h.{layer}.resid_post": layer for layer in before_last}
         with torch.inference_mode(), kept(self.model, names, lambda x: x[0, wanted]) as earlier:
-            last = self._hidden(self._ids(ids))[0, wanted]
+            last = self.model.by_rows(self._ids(ids))[0, wanted]
             streams = {names[name]: stream for name, stream in earlier.items()}
             for layer, stream in [*streams.items(), (None, last)]:
                 for part in torch.split(torch.arange(len(wanted)), LOGIT_ROWS):
@@ -158,7 +151,7 @@ class NativeModel(LoadedModel):
     def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
         names = ("h.0.resid_pre", *(f"h.{n}.resid_post" for n in range(len(self.model.h))))
         with torch.inference_mode(), kept(self.model, names, lambda x: x[0, position]) as streams:
-            self._hidden(self._ids(ids))
+            self.model.by_rows(self._ids(ids))
         return numbers(torch.stack([streams[name] for name in names]))
 
     @property
@@ -195,7 +188,7 @@ class NativeModel(LoadedModel):
         layers = range(len(self.model.h))
         hooks = {f"h.{i}.attn.v": measure(self.model.block(i).output[0]) for i in layers}
         with torch.inference_mode(), attached(self.model, hooks):
-            self._hidden(self._ids(ids))
+            self.model.by_rows(self._ids(ids))
         return numbers(torch.stack(norms))
 
     def intervene(

@@ -313,8 +313,7 @@ def freeze_decoder(model: Decoder, ids: Tensor) -> FrozenRun:
     n_layer = len(model.h)
     names = [f"h.{layer}.{point}" for layer in range(n_layer) for point in FROZEN_POINTS]
     with torch.no_grad(), kept(model, names, lambda value: value[0]) as seen:
-        rows = rows_at_a_time(ids.size(1), model.config.n_head)
-        final = model.hidden(ids, rows=rows)[0]  # (n, d)
+        final = model.by_rows(ids)[0]  # (n, d)
         embedded = model.embedded(ids)
     vocabulary = model.unembedding.detach().to(final.dtype)
     norm = norm_held(model.ln_f, final)
@@ -448,7 +447,7 @@ def vectors_of(
     points = {site: SITE_POINTS[site.kind].format(site.layer) for site in sites}
     ids = torch.tensor([list(source.ids)], device=model.device)
     with kept(model, points.values(), part) as values:
-        model.hidden(ids, rows=rows_at_a_time(ids.size(1), model.config.n_head))
+        model.by_rows(ids)
     places, vectors = list(source.places), dict[Site, Tensor]()
     for site, point in points.items():
         of_site = values[point] if site.head is None else values[point][site.head]
