@@ -82,11 +82,10 @@ def first_order(
                 (slope,) = torch.autograd.grad(measured(received(to, vectors)[0]), vectors)
                 value = (slope * here.arrived[to]).sum()
             values = list(here.values.values())
-            slopes = torch.autograd.grad(value, values, retain_graph=True, allow_unused=True)
+            slopes = torch.autograd.grad(value, values, retain_graph=True, materialize_grads=True)
             products[to] = {
                 at: _products(by_head(slope, at), by_head(own, at), by_head(theirs[at], at)[places])
                 for (at, own), slope in zip(here.values.items(), slopes, strict=True)
-                if slope is not None  # else it is behind the receiver
             }
     return FirstOrder(before, after, products)
 
