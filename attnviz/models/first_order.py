@@ -49,7 +49,7 @@ def first_order(
     by_head: Callable[[Tensor, tuple[SiteKind, int]], Tensor],
     ids: Sequence[int],
     slope_of: SlopeOf,
-    received: Callable[[Receiver, Tensor], Tensor],
+    received: Callable[[Receiver, Tensor], Tensor] | None,
 ) -> FirstOrder:
     """The first order of all sites that `last_of` passes, by two runs and one gradient.
 
@@ -58,7 +58,7 @@ def first_order(
 
     `last_of`: runs a text, passes sites, and gives the last logits (V). `by_head`: the vectors of a
     site as (n, heads, width), with one head where it has none. `received`: the logits (1, V) where
-    a receiver alone gets other vectors.
+    a receiver alone gets other vectors; None without paths.
     """
     there = SitesPassed()
     theirs = there.values
@@ -77,16 +77,15 @@ def first_order(
         products, places = dict[Receiver, Any](), list(slope_of.source.places)
         for to in slope_of.receivers:
             value = measured(last)
-            if to != LOGITS:
+            if received and to != LOGITS:
                 vectors = here.arrived[to].detach().requires_grad_()
                 (slope,) = torch.autograd.grad(measured(received(to, vectors)[0]), vectors)
                 value = (slope * here.arrived[to]).sum()
             values = list(here.values.values())
-            slopes = torch.autograd.grad(value, values, retain_graph=True, allow_unused=True)
+            slopes = torch.autograd.grad(value, values, retain_graph=True, materialize_grads=True)
             products[to] = {
                 at: _products(by_head(slope, at), by_head(own, at), by_head(theirs[at], at)[places])
                 for (at, own), slope in zip(here.values.items(), slopes, strict=True)
-                if slope is not None  # else it is behind the receiver
             }
     return FirstOrder(before, after, products)
 

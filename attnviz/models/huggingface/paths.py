@@ -361,11 +361,7 @@ def slopes(
         rows = values.reshape(-1, values.size(-1))
         return rows.view(len(rows), heads, -1)
 
-    def received(to: Receiver, vectors: Tensor) -> Tensor:
-        assert runs is not None
-        return runs.received(to, vectors)
-
-    return first_order(last_of, by_head, ids, slope_of, received)
+    return first_order(last_of, by_head, ids, slope_of, runs and runs.received)
 
 
 def _row(model: Any, ids: Sequence[int]) -> Tensor:

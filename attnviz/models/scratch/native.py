@@ -195,7 +195,7 @@ class NativeModel(LoadedModel):
         self, ids: Sequence[int], interventions: Interventions, consume: RunConsumer
     ) -> None:
         with torch.inference_mode():
-            intervene_native(self._dense, self._ids(ids), interventions, consume)
+            intervene_native(self.model, self._ids(ids), interventions, consume)
 
     def site_vectors(self, ids: Sequence[int], sites: Collection[Site]) -> dict[Site, FloatArray]:
         with torch.inference_mode():
