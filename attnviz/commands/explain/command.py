@@ -176,8 +176,7 @@ def explain(
     """
     telling = Telling(only, digits, columns, as_lookup)
     if example is not None or matrices is not None:
-        path = None if matrices is None else path_of("matrices", matrices)
-        small, title = small_matrices(example, path, init, seed)
+        small, title = small_matrices(example, matrices, init, seed)
         like = similarity or ("dot" if example == "three-inputs" else "scaled-dot")
         return of_worked(work(small, Way(like, causal, rounded)), title, telling)
     if text is None:

@@ -13,6 +13,7 @@ from attnviz.commands.explain.sheet import FORMULAS, TURNED, Sheet, shape, stron
 from attnviz.draw.labels import distinct_labels
 from attnviz.errors import InputError, readable
 from attnviz.inputs.text import opened, read_limited
+from attnviz.kit.values import FilePath, path_of
 from attnviz.records.trace import DoubleArray, EmbeddingTrace, Initialisation, Matrices, Way, Worked
 
 ExampleName: TypeAlias = Literal["three-inputs", "multi-head"]
@@ -36,10 +37,11 @@ def three_inputs() -> Matrices:
 
 
 def small_matrices(
-    example: ExampleName | None, path: str | None, init: Initialisation, seed: int
+    example: ExampleName | None, matrices: FilePath | None, init: Initialisation, seed: int
 ) -> tuple[Matrices, str]:
     """The matrices of an example, or of a user's file; and a title."""
-    if path is not None:
+    if matrices is not None:
+        path = path_of("matrices", matrices)
         return read_matrices(Path(path)), f"Attention on {readable(path)}"
     if example == "three-inputs":
         return three_inputs(), "Self-attention by hand: three inputs of four numbers"

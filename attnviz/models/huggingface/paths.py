@@ -361,7 +361,7 @@ def slopes(
         rows = values.reshape(-1, values.size(-1))
         return rows.view(len(rows), heads, -1)
 
-    return first_order(last_of, by_head, ids, slope_of, runs and runs.received)
+    return first_order(last_of, by_head, ids, slope_of, runs.received if runs else None)
 
 
 def _row(model: Any, ids: Sequence[int]) -> Tensor:
