@@ -270,16 +270,13 @@ def strongest_parts(shares: Shares, top: int, names: Sequence[str]) -> list[tupl
     What no feature explains has a row of its own, however small.
     """
     values, kept = shares.values[0], shares.strongest(top)
-    kept += [i for i, part in enumerate(shares.parts) if _is_left(part) and i not in kept]
+    left = [part.kind == "unexplained" and part.source is None for part in shares.parts]
+    kept += [i for i in np.flatnonzero(left).tolist() if i not in kept]
     rows = [(part_name(shares.parts[i], names), float(values[i])) for i in kept]
     if len(shares.parts) > len(kept):
         rest = float(shares.total[0]) - sum(value for _, value in rows)
         rows.append((part_name(None, names), rest))
     return rows
-
-
-def _is_left(part: Part) -> bool:
-    return part.kind == "unexplained" and part.source is None
 
 
 def said_of_features(explained: Explained) -> str:
