@@ -13,7 +13,7 @@ from attnviz.corpus.folder import AGAIN, Store
 from attnviz.corpus.record import SCORES, FloatArray64, Record
 from attnviz.errors import InputError, missing
 from attnviz.records.capture import FloatArray, IntArray, ModelIdentity
-from attnviz.records.heads import Head
+from attnviz.records.heads import Head, grouped
 from attnviz.records.metrics import METRICS
 from attnviz.records.rows import ABSENT, ERROR, HEAD, LAYER, Field, Fields, Row, kinds_of
 
@@ -433,12 +433,8 @@ OF_A_HEAD = "histograms", "tokens", "examples"
 def head_of_parts(atlas: Atlas, row: StoredRow, parts: Iterable[Sequence[StoredRow]]) -> HeadAtlas:
     """A head from its row of each table in the order of `OF_A_HEAD`."""
     bins, masses, examples = parts
-    histograms: dict[Any, list[Bin]] = {}
-    for each in bins:
-        histograms.setdefault(each["histogram"], []).append(Bin(**_values_of(BIN, each)))
-    tokens: dict[Any, list[TokenMass]] = {}
-    for each in masses:
-        tokens.setdefault(each["side"], []).append(TokenMass(**_values_of(MASS, each)))
+    histograms = grouped((each["histogram"], Bin(**_values_of(BIN, each))) for each in bins)
+    tokens = grouped((each["side"], TokenMass(**_values_of(MASS, each))) for each in masses)
     sampled = masses[-1]["windows"] if masses else 0
     return HeadAtlas(row, histograms, tokens, list(map(_example, examples)), sampled, atlas.model)
 

@@ -31,7 +31,7 @@ from attnviz.kit.prepare import HeadOptions, Prepared
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import RESTS, VALUE_NORMS, Capture, FloatArray
 from attnviz.records.exhibit import Choice, Exhibit
-from attnviz.records.heads import Bringing, Head, every_head
+from attnviz.records.heads import Bringing, Head, every_head, grouped
 from attnviz.records.merging import word_groups
 from attnviz.records.predict import LogitRows
 from attnviz.records.rests import FindMovingHead, FindRests, find_rests, with_rests
@@ -187,9 +187,8 @@ def _kept(prepared: Prepared, rests: FindRests) -> dict[int, NDArray[np.bool_]]:
     tokens = prepared.empty.key_tokens
     keys = np.array([not token.special and not token.inset for token in tokens])
     keys[0], keys[list(word_groups(tokens)[-1])] = False, False
-    kept = dict[int, list[NDArray[np.bool_]]]()
-    for head in every_head(prepared.model.identity.heads_per_layer):
-        kept.setdefault(head.layer, []).append(keys & ~rests.of(head))
+    heads = every_head(prepared.model.identity.heads_per_layer)
+    kept = grouped((head.layer, keys & ~rests.of(head)) for head in heads)
     return {layer: np.stack(rows) for layer, rows in kept.items()}
 
 

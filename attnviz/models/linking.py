@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from attnviz.models.loaded import HeadRows, LoadedModel, RowReduction, SomeHeadRows
 from attnviz.models.products import fast_products
 from attnviz.records.capture import FloatArray, IntArray, Wanted
-from attnviz.records.heads import Head, by_layer
+from attnviz.records.heads import Head, by_layer, grouped
 from attnviz.records.metrics import HeadLinks
 
 MOST_LINKS, LEAST_LINK = 8, 0.005
@@ -30,10 +30,9 @@ def link_windows(
 ) -> None:
     """Run windows of tokens (B, n), and give the strongest links of the heads of each."""
     ids = torch.tensor(windows)
-    wanted: dict[int, list[tuple[int, int]]] = {}
-    for window, own in enumerate(heads):
-        for layer, head in own:
-            wanted.setdefault(layer, []).append((window, head))
+    wanted = grouped(
+        (head.layer, (window, head.head)) for window, own in enumerate(heads) for head in own
+    )
     of = by_layer({head for own in heads for head in own})
     with fast_products(model):
         model.reduce(ids, Wanted(of), _LinksAlone(wanted, StrongestLinks(ids.size(1), give)))

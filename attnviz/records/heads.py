@@ -3,10 +3,13 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from attnviz.errors import UsageError, option
 from attnviz.records.places import Media
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 class Head(NamedTuple):
@@ -73,10 +76,15 @@ def choose_layers(n_layers: int, layers: str, parameter: str) -> tuple[int, ...]
 
 def by_layer(heads: Iterable[Head]) -> dict[int, tuple[int, ...]]:
     """The numbers of some heads, by layer, in order."""
-    layers: dict[int, tuple[int, ...]] = {}
-    for layer, head in sorted(heads):
-        layers[layer] = (*layers.get(layer, ()), head)
-    return layers
+    return {layer: tuple(numbers) for layer, numbers in grouped(sorted(heads)).items()}
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """The second values by the first ones, each in the order in which they come."""
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def _check_full_name(

@@ -44,6 +44,7 @@ from attnviz.draw.terminal.cells import (
 from attnviz.draw.terminal.text import LEAST, TextPiece, piece_of, shaded
 from attnviz.draw.titles import amount, bar_of
 from attnviz.errors import readable
+from attnviz.records.heads import grouped
 from attnviz.records.metrics import METRICS
 from attnviz.records.rows import measured
 from attnviz.records.tokens import SPECIAL_LABEL
@@ -400,10 +401,7 @@ def strongest_row(example: HeadExample) -> WindowRow | None:
 
 def examples(head: HeadAtlas, most: int, display: Display) -> Iterator[Text]:
     """The windows with the largest weights, at most `most`, and the meaning of their shades."""
-    texts: dict[tuple[str, ...], list[HeadExample]] = {}
-    for each in head.examples:
-        if each.kind == "top":
-            texts.setdefault(each.tokens, []).append(each)
+    texts = grouped((each.tokens, each) for each in head.examples if each.kind == "top")
     windows = [(alike, row) for alike in texts.values() if (row := strongest_row(alike[0]))][:most]
     if not windows:
         return

@@ -1,6 +1,5 @@
 """An answer, and the parts that it is made of: tokens, words and sentences."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,7 +15,7 @@ from attnviz.inputs.prompts import cut
 from attnviz.records.capture import GATES, Capture, FloatArray, IntArray
 from attnviz.records.exhibit import Choice
 from attnviz.records.grounding import Check
-from attnviz.records.heads import Head, listed
+from attnviz.records.heads import Head, grouped, listed
 from attnviz.records.merging import groups_of
 from attnviz.records.reasoning import carried
 from attnviz.records.rests import ALIKE, ASKED
@@ -315,9 +314,7 @@ def columns_of_prompt(
     attends to its source, whose first token is not a sink. `sinks`: the model has a learned sink.
     """
     first = 0 if crossed else 1
-    keys = defaultdict[int | None, list[int]](list)
-    for key, segment in enumerate(of[first:], start=first):
-        keys[segment].append(key)
+    keys = grouped((segment, key) for key, segment in enumerate(of[first:], start=first))
     columns: list[tuple[str, KeyKind, Sequence[int]]] = [
         (each.name, "segment", keys[i]) for i, each in enumerate(segments) if i in keys
     ]

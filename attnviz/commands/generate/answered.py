@@ -10,7 +10,7 @@ from attnviz.commands.generate.answer import Answer, AnswerShares, AnswerView, R
 from attnviz.commands.generate.rows import of_shares
 from attnviz.commands.generate.run import Answering
 from attnviz.commands.generate.shown import picture_view
-from attnviz.commands.generate.square import Square, of_square, square_of
+from attnviz.commands.generate.square import Square, of_square, square_of, with_suppression
 from attnviz.commands.show.capture import AttentionCapture
 from attnviz.draw.page import in_frame
 from attnviz.errors import AttnvizError, UsageError, as_argument, option, spelled
@@ -194,7 +194,7 @@ class AttentionAnswer:
             InputError: the answer has one sentence.
         """
         square = square_of(self._answer)
-        return of_square(self._asked.suppressed(square) if check else square)
+        return of_square(with_suppression(self._asked.model, square) if check else square)
 
     def check(self, method: CheckMethod = "delete") -> Check:
         """Delete parts of the prompt, and measure what it does to the answer (nats).

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from attnviz.commands.generate.answer import ADDED, Answer, AnswerPart, AnswerShares
+from attnviz.commands.generate.answer import ADDED, Answer, AnswerShares
 from attnviz.commands.generate.contradiction import (
     contents_of,
     contradictions,
@@ -102,7 +102,10 @@ def checked(
     shares_of = {names[i]: attention[names[i]] for i in texts if names[i] in attention}
     parts = _deletable(names, of, shares_of, last, prompt.asking, method, alone=see is None)
     documents, shares = parts.of(parts.documents)
-    runs = _runs_of(model, tokens, answer, [] if crossed else _texts(prompt, parts))
+    ids, new = ([each.id for each in own] for own in (tokens, answer.capture.query_tokens))
+    reader = model.having_read(ids)
+    contents = contents_of(model, [] if crossed else _texts(prompt, parts))
+    runs = AnswerRuns(model, reader, ids, new, rivals_of(reader, ids, answer, contents))
     check = Check(
         method,
         float(runs.without([()]).sum()),
@@ -124,16 +127,6 @@ def checked(
     return replace(check, sink=sink, kept=(names[last], attention[names[last]]))
 
 
-def _runs_of(
-    model: "LoadedModel", tokens: Sequence[Token], answer: Answer, documents: Sequence[str]
-) -> AnswerRuns:
-    """The runs of an answer with the rivals that are words of these documents."""
-    ids, new = ([each.id for each in own] for own in (tokens, answer.capture.query_tokens))
-    reader = model.having_read(ids)
-    rivals = rivals_of(reader, ids, answer, contents_of(model, documents))
-    return AnswerRuns(model, reader, ids, new, rivals)
-
-
 def _grounded(
     check: Check, runs: AnswerRuns, parts: Deletable, answer: Answer, prompt: Prompt
 ) -> Check:
@@ -147,8 +140,11 @@ def _grounded(
     torn = [each.place for each in ahead(torn=True)]
     torn += [w.first for w in words if w.negates and not given.raised(w.first, w.after, 0)]
     said = tuple(
-        replace(
-            _statement(given, each),
+        Statement(
+            each.text,
+            each.first,
+            each.after,
+            given.of(each.text, each.first, each.after),
             contradiction=next((c for c in found if each.first <= c.place < each.after), None),
             words=tuple(w for w in raised if each.first <= w.place < each.after),
             undecided=is_untested(each.text)
@@ -168,11 +164,6 @@ def _without_question(
         return None
     whole, without = runs.without([(), own])
     return Deletion(name, 0.0, tuple((without - whole).tolist()))
-
-
-def _statement(given: Grounds, part: AnswerPart) -> Statement:
-    of = given.of(part.text, part.first, part.after)
-    return Statement(part.text, part.first, part.after, of)
 
 
 def _texts(prompt: Prompt, parts: Deletable) -> list[str]:

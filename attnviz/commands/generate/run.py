@@ -29,7 +29,6 @@ from attnviz.commands.generate.check import checked
 from attnviz.commands.generate.choice import choice_of, note_on
 from attnviz.commands.generate.occluded import See
 from attnviz.commands.generate.prompt import seeing
-from attnviz.commands.generate.square import Square, with_suppression
 from attnviz.draw.titles import named_words
 from attnviz.errors import IdleOption, InputError, ModelError, UsageError, option
 from attnviz.inputs.prompts import Prompt, seen_prompt
@@ -462,10 +461,6 @@ class Answering:
                 f"cut the prompt with {option('by')} or {option('segments')}",
             )
         return replace(check, chain=chain)
-
-    def suppressed(self, square: Square) -> Square:
-        """The square with the effect of each sentence on the later ones."""
-        return with_suppression(self.model, square)
 
     def _blank(
         self, queries: tuple[Token, ...], keys: tuple[Token, ...], text: str, written: str = ""

@@ -13,7 +13,7 @@ from attnviz.commands.generate.results import Results, answer_lines
 from attnviz.commands.generate.rows import of_shares
 from attnviz.commands.generate.run import Answering
 from attnviz.commands.generate.shown import picture_view
-from attnviz.commands.generate.square import of_square, square_of
+from attnviz.commands.generate.square import of_square, square_of, with_suppression
 from attnviz.commands.show.run import pieces_of
 from attnviz.draw.terminal.around import line_heading
 from attnviz.draw.titles import amount, run_notes, without_image
@@ -173,6 +173,7 @@ def _result(
     """The result for an answer: its shares, or the attention among its sentences."""
     if looks.square:
         square = square_of(answer)
-        return of_square(asked.suppressed(square) if looks.checks else square, line)
+        square = with_suppression(asked.model, square) if looks.checks else square
+        return of_square(square, line)
     check = asked.check(answer, looks.checks) if looks.checks else None
     return of_shares(replace(answer.shares(looks.unit(view)), check=check), line, view)

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from attnviz.inputs.prompts import Source
 from attnviz.records.grounding import Contradiction, Groundedness, Use, Verdict
+from attnviz.records.heads import grouped
 from attnviz.records.metrics import Estimate
 from attnviz.records.reasoning import MATTERS
 
@@ -257,10 +258,9 @@ class ResultsReport:
 
         Those without a name of their own are called by their place, and are of one question each.
         """
-        uses: dict[str, list[bool | None]] = {}
-        for each in (document for question in self.answered for document in question.documents):
-            if not BY_PLACE.fullmatch(each.name):
-                uses.setdefault(each.name, []).append(each.used)
+        documents = (each for question in self.answered for each in question.documents)
+        named = (each for each in documents if not BY_PLACE.fullmatch(each.name))
+        uses = grouped((each.name, each.used) for each in named)
         return {n: len(own) for n, own in uses.items() if len(own) > 1 and {*own} == {False}}
 
     def name_of(self, each: ReportedQuestion) -> str:

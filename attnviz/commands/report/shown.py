@@ -13,6 +13,7 @@ from attnviz.draw.terminal.cells import Column, cut, folded, footnotes, listing,
 from attnviz.draw.titles import amount
 from attnviz.errors import readable
 from attnviz.records.grounding import Verdict
+from attnviz.records.heads import grouped
 from attnviz.records.metrics import Estimate
 
 NAMED = 5
@@ -125,9 +126,7 @@ def counted(report: ResultsReport) -> Iterator[str]:
 
 def failures(report: ResultsReport, top: int) -> Iterator[str]:
     """The questions without an answer, for the first `top` reasons."""
-    names: dict[str, list[str]] = {}
-    for each in report.failed:
-        names.setdefault(each.fault, []).append(report.name_of(each))
+    names = grouped((each.fault, report.name_of(each)) for each in report.failed)
     for why, own in list(names.items())[:top]:
         yield f"failed: {listed(own)}: {readable(why)}"
     if others := [*names.values()][top:]:

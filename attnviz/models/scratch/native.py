@@ -52,7 +52,7 @@ from attnviz.models.scratch.runs import (
 from attnviz.models.tokenizer import read_folder
 from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights
 from attnviz.records.capture import NOTHING, Consumer, FloatArray, ModelIdentity, Wanted
-from attnviz.records.heads import Head
+from attnviz.records.heads import Head, grouped
 from attnviz.records.interventions import Interventions, RunConsumer, Site, SourceRun
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
 from attnviz.records.predict import LogitConsumer, LogitRows
@@ -308,10 +308,8 @@ class _LayerRun:
         self._first += pattern.size(2)
 
     def z(self, _: Tensor) -> None:
-        wanted: dict[int, list[int]] = {}
-        for window, head in self.reduction.again(self.layer, self.windows):
-            wanted.setdefault(window, []).append(head)
-        for window, heads in wanted.items():
+        wanted = self.reduction.again(self.layer, self.windows)
+        for window, heads in grouped(wanted).items():
             for some in self._held_rows(window, heads) or self._rows_again(window, heads):
                 self.reduction.take_again(some)
         self._held, self._queries_and_keys = [], ()  # the hooks live until the run ends
