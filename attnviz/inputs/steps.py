@@ -71,6 +71,7 @@ class _Steps:
     tokens: list[str] = field(default_factory=list)
     step: range = range(0)
     placed: bool = False
+    weights: int = 0
     rows: dict[Head, dict[range, FloatArray]] = field(default_factory=dict)
 
     def add(self, line: object) -> None:
@@ -79,6 +80,8 @@ class _Steps:
         Raises:
             ValueError: it cannot be right, or does not follow those before.
         """
+        if isinstance(line, dict) and hasattr(line.get("weights"), "tolist"):  # an array
+            line = {**line, "weights": line["weights"].tolist()}
         facts: Mapping[str, Any] = read_as(STEP, line, "it")
         if facts.get("schema", SCHEMA) != SCHEMA:
             raise ValueError(f"its schema is not {SCHEMA}")
@@ -93,10 +96,19 @@ class _Steps:
             head = Head(facts.get("layer", -1), facts.get("head", -1))
             if not 0 <= min(head) <= max(head) < MOST_HEADS:
                 raise ValueError("its weights are of no layer and head")
-            self._add_rows(head, np.array(facts["weights"], np.float32))
+            self._add_rows(head, facts["weights"])
 
-    def _add_rows(self, head: Head, weights: FloatArray) -> None:
-        weights = np.atleast_2d(weights)
+    def _add_rows(self, head: Head, rows_of_step: list[Any]) -> None:
+        try:
+            given = np.atleast_2d(np.array(rows_of_step))
+        except ValueError:
+            raise ValueError("its rows have different lengths") from None
+        if given.size and given.dtype.kind not in "iuf":
+            raise ValueError("its weights are not numbers")
+        weights = given.astype(np.float32)
+        self.weights += weights.size
+        if self.weights > MOST_WEIGHTS:
+            raise ValueError(f"there are more than {MOST_WEIGHTS:,} weights")
         expected = len(self.step), len(self.tokens)
         if weights.shape != expected or not weights.size:
             raise ValueError(f"its weights have the shape {weights.shape}, not {expected}")
@@ -123,6 +135,9 @@ class _Steps:
             raise ValueError("a step between others has no weights")
         if len(self.rows) * len(queries) * len(self.tokens) > MOST_WEIGHTS:
             raise ValueError(f"there are more than {MOST_WEIGHTS:,} weights")
+        most_layers, most_heads = (1 + max(each) for each in zip(*self.rows, strict=True))
+        if most_layers * most_heads > MOST_HEADS:
+            raise ValueError("there are more heads than any model has")
         layers = []
         for layer, heads in by_layer(self.rows).items():
             whole = np.zeros((len(heads), len(queries), len(self.tokens)), np.float32)

@@ -17,6 +17,11 @@ from attnviz.records.capture import FloatArray
 
 WIDEST = 1 << 20
 """The most entries of a vector; the stream of a large model has some ten thousand."""
+HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+"""The readers of a header, by the version of the layout."""
 HOW = 'save one with numpy.save("v.npy", vector)'
 
 
@@ -37,9 +42,9 @@ def vector_of(given: Any, name: str = "direction") -> StreamVector | None:
         return _checked(_read(path), repr(str(path)), readable(path.name))
     given = given.detach().cpu().float() if hasattr(given, "detach") else given  # of torch
     try:
-        array = np.asarray(given, np.float64)
-    except (TypeError, ValueError):
-        raise UsageError(f"{option(name)} is no vector of numbers", "give an array (d)") from None
+        array = np.asarray(given)
+    except (TypeError, ValueError, RuntimeError):  # rows of several lengths, and the like
+        array = np.array(None)
     return _checked(array, option(name), "a vector")
 
 
@@ -48,15 +53,13 @@ def _read(path: Path) -> NDArray[Any]:
     shown = repr(str(path))
     with opened(path) as stream:
         try:
-            if np.lib.format.read_magic(stream) != (1, 0):
-                raise ValueError("another version")
-            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+            shape, _, dtype = HEADERS[np.lib.format.read_magic(stream)](stream)
         except DAMAGE as error:
             raise InputError(f"{shown} is not an .npy file, or is damaged", HOW) from error
         size = math.prod(shape)
-        if dtype.kind != "f" or dtype.itemsize > 8 or size > WIDEST or min(shape, default=1) < 0:
+        if dtype.kind not in "iuf" or size > WIDEST or min(shape, default=1) < 0:
             what = f"an array {shape} of {dtype}"
-            raise InputError(f"{shown} holds {what}, not a vector of fractions", HOW)
+            raise InputError(f"{shown} holds {what}, not a vector of numbers", HOW)
         data = stream.read(size * dtype.itemsize + 1)
     if len(data) != size * dtype.itemsize:
         raise InputError(f"{shown} is damaged: it has not the size that its header says", HOW)
@@ -65,6 +68,8 @@ def _read(path: Path) -> NDArray[Any]:
 
 def _checked(array: NDArray[Any], shown: str, name: str) -> StreamVector:
     """A vector (d), or (1, d), of finite numbers that are not all 0."""
+    if array.dtype.kind not in "iuf":
+        raise UsageError(f"{shown} is no vector of numbers", "give an array (d)")
     values = np.asarray(array[0] if array.ndim == 2 and len(array) == 1 else array)
     if values.ndim != 1 or not values.size:
         raise InputError(f"{shown} has the shape {array.shape}, not (d,)", "give a single vector")
@@ -93,13 +98,16 @@ def steering_of(given: Any, strength: float) -> Steering | None:
     if given is None or isinstance(given, Steering):
         return given
     if isinstance(given, Mapping):
-        pairs = [(str(layer), each) for layer, each in given.items()]
+        pairs: list[tuple[str, Any]] = [(str(layer), each) for layer, each in given.items()]
     else:
-        named = [given] if isinstance(given, str) else given
-        pairs = [(str(each).partition(":")[::2]) for each in named]
+        named = given if isinstance(given, list | tuple) else [given]
+        paths = [each if isinstance(each, str | PathLike) else "" for each in named]
+        pairs = [(layer, file) for layer, _, file in (str(p).partition(":") for p in paths)]
+    vectors = list[tuple[str, StreamVector]]()
     for layer, file in pairs:
-        if not layer.lstrip("-").isdecimal() or (isinstance(file, str) and not file):
+        vector = None if isinstance(file, str) and not file else vector_of(file, "add")
+        if vector is None or not layer.lstrip("-").isdecimal():
             hint = "give the number of a layer and a file, as in 4:happy.npy"
             raise UsageError(f"{option('add', repr(layer))} is not LAYER:FILE.npy", hint)
-    vectors = [(layer, vector_of(each, "add")) for layer, each in pairs]
-    return Steering([(layer, v) for layer, v in vectors if v], strength) if vectors else None
+        vectors.append((layer, vector))
+    return Steering(vectors, strength) if vectors else None

@@ -176,7 +176,12 @@ def steered(model: "LoadedModel", steering: "Steering | None") -> "LoadedModel":
     times = "" if steering.strength == 1 else f" × {steering.strength:g}"
     for where, vector in steering.vectors:
         layers = choose_layers(len(model.identity.heads_per_layer), where, "add")
-        values = steering.strength * of_stream(model, vector)
+        with np.errstate(over="ignore"):
+            values = steering.strength * of_stream(model, vector)
+        if not np.isfinite(values).all():
+            raise InputError(
+                f"{vector.name} × {steering.strength:g} is too large", "give a smaller strength"
+            )
         added |= {layer: added.get(layer, 0) + values for layer in layers}
         said.append(f"{vector.name}{times} added at layer {layers[0]}")
     return model.steered(added, series(said))

@@ -64,7 +64,7 @@ def _of_set(item: str, probed: ProbedHeads, among: Sequence[Head]) -> list[Head]
     """The heads of one set, of those that are `among` the chosen layers."""
     from attnviz.records.metrics import METRICS, ROLES  # of plugins, too
 
-    parts = SET.fullmatch(_folded(item))
+    parts = SET.fullmatch(item.strip().lower())
     roles = {_folded(role.name): role.name for role in ROLES}
     scores = {_folded(score.short): name for name, score in METRICS.items()}
     scores |= {_folded(name): name for name in METRICS}

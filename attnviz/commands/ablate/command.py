@@ -140,7 +140,8 @@ Together: TypeAlias = Annotated[
     bool,
     g.heads_option(
         "--together",
-        help="Ablate all chosen parts at once, and show next tokens, or --rows token.",
+        help="Ablate all chosen parts at once, and show the next tokens; with --rows token or "
+        "--curve, the loss of each token.",
     ),
 ]
 EffectRows: TypeAlias = Annotated[

@@ -19,11 +19,14 @@ AROUND = 5
 class ScorePositions:
     """The positions between which an in-context score is taken, counted from 0 as in rows.
 
+    `context`: the most tokens that the model reads, where known.
+
     Those of Olsson et al. 2022, "In-context Learning and Induction Heads", arXiv 2209.11895.
     """
 
     early: int = 50
     late: int = 500
+    context: int | None = None
 
     @property
     def around(self) -> int:
@@ -38,7 +41,7 @@ def between_named(name: str | None, context: int | None) -> ScorePositions:
         UsageError: it names no two positions, or one that the model never reads.
     """
     if name is None:
-        return ScorePositions()
+        return ScorePositions(context=context)
     found = re.fullmatch(r"(\d{1,9}):(\d{1,9})", name.strip())
     wrong = "" if found else f"{option('between', repr(name))} is not EARLY:LATE"
     between = ScorePositions(*map(int, found.groups())) if found else ScorePositions()

@@ -92,6 +92,10 @@ def said_of_score(curve: LossCurve) -> str:
     early, late = curve.between.early, curve.between.late
     score = curve.in_context
     if isnan(score.whole.mean):
+        context = curve.between.context
+        if context is not None and late >= context:
+            most = f"the model reads at most {context:,} tokens"
+            return f"no in-context score: {most}, and position {late:,} is beyond (see --between)"
         both = f"positions {early:,} and {late:,}"
         return f"no in-context score: no text has {both} (--between sets others)"
     near = f", within {amount(curve.between.around, 'position')}" if curve.between.around else ""

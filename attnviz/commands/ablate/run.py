@@ -77,9 +77,11 @@ class Replacing:
     @property
     def edits(self) -> Literal["zero", "mean", "source", "given", "projected"]:
         """The vectors that edits put in."""
-        if self.direction is not None or self.by == "resample":
-            return "source" if self.direction is None else "projected"
-        return "given" if self.texts is not None else self.by
+        if self.direction is not None:
+            return "projected"
+        if self.by == "resample":
+            return "source"
+        return self.by if self.texts is None else "given"
 
 
 @dataclass(frozen=True)

@@ -220,8 +220,10 @@ def token_labels(effects: TokenEffects, *, unicode: bool = True) -> list[str]:
 def name_of_set(report: AblationReport, effect: Effect[Part] | None = None) -> str:
     """`L1H2`; of a set `L1H2, L3H0`, or `12 heads`; of links `the links of 12 heads`.
 
-    `effect`: the only one by default.
+    `effect`: the only one by default. `the direction` that is projected out of several.
     """
+    if report.direction is not None:
+        return "the direction"
     parts = (effect or report.effects[0]).parts
     names = ", ".join(part_name(part, ()) for part in parts)
     names = names if len(parts) <= NAMED else amount(len(parts), _part(report))

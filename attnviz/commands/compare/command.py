@@ -78,8 +78,7 @@ ComparedFiles: TypeAlias = Annotated[
     g.text_option(
         "--file",
         metavar="FILE",
-        help="With --difference, a set of texts: one per line, or JSON lines with text. Two are "
-        "given.",
+        help="With --difference, a set of texts: one per line, or JSON lines with text. Give two.",
     ),
 ]
 OfStream: TypeAlias = Annotated[
@@ -87,7 +86,7 @@ OfStream: TypeAlias = Annotated[
     g.heads_option(
         "--difference",
         help="Subtract the mean stream at the last tokens of the second set of texts from that of "
-        "the first, at the input of each layer; of one --layer, -o FILE.npy has the vector.",
+        "the first, at the input of each layer; for one --layer, -o FILE.npy writes the vector.",
     ),
 ]
 PairedHeads: TypeAlias = Annotated[
@@ -96,7 +95,7 @@ PairedHeads: TypeAlias = Annotated[
         "--pair",
         help="With --against, compare each head with the head of the same name, the largest change "
         "first; or with the most similar one.",
-        show_default="same, where both models have the same heads; else best",
+        show_default="same, where both models have one architecture and the same heads; else best",
     ),
 ]
 TopCompared: TypeAlias = Annotated[

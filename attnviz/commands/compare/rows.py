@@ -280,7 +280,10 @@ def one_vector(difference: StreamDifference) -> FloatArray:
     """The vector (d) of the one layer that was chosen."""
     if len(difference.layers) > 1:
         wrong = f"a vector is of one layer, and these are {len(difference.layers)}"
-        raise UsageError(wrong, f"choose one with {option('layers', difference.layers[-1] // 2)}")
+        raise UsageError(
+            wrong,
+            f"choose one with {option('layers', difference.layers[len(difference.layers) // 2])}",
+        )
     vector: FloatArray = difference.vectors[0]
     return vector
 

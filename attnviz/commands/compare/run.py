@@ -145,8 +145,9 @@ def _moved(first: FloatArray, second: FloatArray) -> tuple[tuple[int, float], ..
 
 
 def pairing_of(model: "LoadedModel", other: "LoadedModel") -> Pairing:
-    """How heads are paired by default: by name where both models have the same heads."""
-    alike = model.identity.heads_per_layer == other.identity.heads_per_layer
+    """How heads are paired by default: by name where one model may be the other, trained on."""
+    one, two = model.identity, other.identity
+    alike = (one.architecture, one.heads_per_layer) == (two.architecture, two.heads_per_layer)
     return "same" if alike else "best"
 
 

@@ -316,6 +316,7 @@ def from_attention(
     if isinstance(attention, list | tuple) and isinstance(next(iter(attention), None), dict):
         from attnviz.inputs.steps import capture_of_steps
 
+        _check_alone(tokens, key_tokens, queries, axes, index, image, grid, times)
         return AttentionCapture(capture_of_steps(attention, causal=causal))
     layers = arrays.layers_of(attention, axes, index)
     if times is not None and key_tokens is not None:
@@ -325,7 +326,13 @@ def from_attention(
         key_tokens = [time_label(begin, end - begin) for begin, end in spans]
     unread = arrays.of_steps(attention)
     record = arrays.capture_of(
-        layers, tokens or (), key_tokens, queries, model=model, causal=causal, unread=unread
+        layers,
+        () if tokens is None else tokens,
+        key_tokens,
+        queries,
+        model=model,
+        causal=causal,
+        unread=unread,
     )
     if times is not None:
         record = arrays.with_times(record, spans)
@@ -334,6 +341,12 @@ def from_attention(
     elif grid is not None:
         raise UsageError(f"{option('grid')} is of an image", f"give it as {option('image')}")
     return AttentionCapture(record)
+
+
+def _check_alone(*others: object) -> None:
+    if any(each is not None for each in others):
+        hint = "leave the other arguments out"
+        raise UsageError("the rows of an engine bring their tokens", hint)
 
 
 @feature()
