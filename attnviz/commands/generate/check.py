@@ -102,10 +102,7 @@ def checked(
     shares_of = {names[i]: attention[names[i]] for i in texts if names[i] in attention}
     parts = _deletable(names, of, shares_of, last, prompt.asking, method, alone=see is None)
     documents, shares = parts.of(parts.documents)
-    ids, new = ([each.id for each in own] for own in (tokens, answer.capture.query_tokens))
-    reader = model.having_read(ids)
-    contents = contents_of(model, [] if crossed else _texts(prompt, parts))
-    runs = AnswerRuns(model, reader, ids, new, rivals_of(reader, ids, answer, contents))
+    runs = _runs_of(model, tokens, answer, [] if crossed else _texts(prompt, parts))
     check = Check(
         method,
         float(runs.without([()]).sum()),
@@ -125,6 +122,16 @@ def checked(
         return check
     sink = names[of[0]] if of[0] is not None and names[of[0]] in parts.names else None
     return replace(check, sink=sink, kept=(names[last], attention[names[last]]))
+
+
+def _runs_of(
+    model: "LoadedModel", tokens: Sequence[Token], answer: Answer, documents: Sequence[str]
+) -> AnswerRuns:
+    """The runs of an answer with the rivals that are words of these documents."""
+    ids, new = ([each.id for each in own] for own in (tokens, answer.capture.query_tokens))
+    reader = model.having_read(ids)
+    rivals = rivals_of(reader, ids, answer, contents_of(model, documents))
+    return AnswerRuns(model, reader, ids, new, rivals)
 
 
 def _grounded(
