@@ -314,9 +314,6 @@ def head_trace(recorded: RecordedHead, blank: Capture, tokenizer: TextTokenizer)
     )
 
 
-OF_HEAD = ("q", "k", "v", "z", "scores", "pattern")
-
-
 @torch.inference_mode()
 def layer_numbers(heads: Sequence[RecordedHead]) -> LayerNumbers:
     """A whole layer, by the records of its heads."""
@@ -338,6 +335,7 @@ def layer_numbers(heads: Sequence[RecordedHead]) -> LayerNumbers:
     return LayerNumbers(first.scale, first.kinds, biased, arrays)
 
 
+OF_HEAD = ("q", "k", "v", "z", "scores", "pattern")
 ADDED = {"attention": "attention_added", "mlp": "mlp_out", "after": "x_after"}
 SHARED = ("embedding", "position", "x", "normed", "source", "logits")
 

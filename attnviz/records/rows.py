@@ -162,9 +162,9 @@ class Field(Generic[RecordT]):
 class Fields(Generic[RecordT]):
     """The fields of a row or an object, in order; `more`: it has others, named by the data."""
 
-    name: str
-    about: str
-    all: Sequence[Field[RecordT]]
+    name: str = ""
+    about: str = ""
+    all: Sequence[Field[RecordT]] = ()
     more: bool = False
 
     @cached_property

@@ -219,7 +219,7 @@ STREAM = Fields[tuple[StreamDifference, int]](
     ),
 )
 JSON = JsonOutput((DIFFERENCE, IMAGE_DIFFERENCE, SIGHT, MATCH, STREAM))
-HEADS = Fields[Head]("", "", head_fields(lambda head: head))
+HEADS = Fields[Head](all=head_fields(lambda head: head))
 MATRIX = Fields[ModelComparison](
     "",
     "The facts of the matrix of similarities (heads, others), as an archive carries them.",

@@ -185,10 +185,13 @@ def explain(
     if causal and model.name != EMBEDDINGS:
         raise UsageError(f"{option('causal')} is for embeddings and for examples", "leave it out")
     options = model._text_options(bos, special, truncate, target, image, text_pair=text_pair)
-    file = None if among is None else Path(path_of("among", among))
-    subject = Subject(head_names(head), one_name(query), similarity, file)
+    subject = Subject(head_names(head), one_name(query), similarity, _file_of(among))
     explained = explain_embeddings if model.name == EMBEDDINGS else explain_head
     return explained(model._loaded, text, options, subject, telling)
+
+
+def _file_of(among: FilePath | None) -> Path | None:
+    return None if among is None else Path(path_of("among", among))
 
 
 EXAMPLES = """

@@ -70,9 +70,7 @@ FAILED = Fields[Any](
 )
 _ID = Field[Any]("id", str | int | None, optional=True)
 _READ = Fields[Any](
-    "",
-    "",
-    (
+    all=(
         *(LINE, _ID),
         *(Field(name, str) for name in ("input", "model", "settings")),
         *(Field(name, str | None, optional=True) for name in ("error", "page", "heads")),
@@ -260,7 +258,7 @@ def _is_begun(content: bytes) -> bool:
 def _id_of(text: str | None) -> Id:
     """The id of a line, as far as it can be read."""
     try:
-        id_: Id = read_as(Fields("", "", (_ID,)), json.loads(text or ""), "the row").get("id")
+        id_: Id = read_as(Fields(all=(_ID,)), json.loads(text or ""), "the row").get("id")
     except (ValueError, RecursionError):
         return None
     return id_

@@ -33,11 +33,9 @@ _OF_RUN: tuple[Field[Any], ...] = (
     Field("model", str),
     Field("settings", str),
 )
-FAILED = Fields[Any]("", "", (*_OF_RUN, Field("error", str)))
+FAILED = Fields[Any](all=(*_OF_RUN, Field("error", str)))
 SHARE = Fields[Any](
-    "",
-    "",
-    (
+    all=(
         *_OF_RUN,
         Field("row", int),
         *(Field(name, str) for name in ("text", "segment", "part")),

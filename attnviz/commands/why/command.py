@@ -288,11 +288,10 @@ def why(
         a result whose record is a `Why`; of several texts a `WhyMean`.
     """
     model, parts = loaded(model), words("segments", segments)
-    group = "part" if group == "head" and (roles or parts) else group
     question = WhyQuestion(
         head_names(head),
         versus=one_name(versus),
-        group=group,
+        group="part" if group == "head" and (roles or parts) else group,
         top=top,
         depth=depth,
         check=check,
