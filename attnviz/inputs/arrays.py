@@ -31,7 +31,7 @@ LayerArrays: TypeAlias = Sequence[tuple[int, FloatArray]]
 
 def capture_of(
     layers: LayerArrays,
-    tokens: Sequence[str],
+    tokens: Sequence[str] | None,
     key_tokens: Sequence[str] | None,
     queries: Iterable[int] | int | None,
     *,

@@ -114,8 +114,7 @@ def ablate_each(
 def ablate_tokens(
     model: "LoadedModel", text: str, options: TextOptions, how: Ablating, *, together: bool = False
 ) -> TokenEffects:
-    """Ablate one part at a time, or all together, and keep the change of each token that
-    followed."""
+    """Ablate one part at a time, or all together; the change of each token that followed."""
     prepared = _prepared(model, text, options, how)
     parts = _chosen(prepared, how)
     found = _ablate(prepared, how, [tuple(parts)] if together else [(part,) for part in parts])

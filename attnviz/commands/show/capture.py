@@ -314,10 +314,8 @@ def from_attention(
         UsageError: a shape that does not fit, or numbers that are not attention weights.
     """
     if isinstance(attention, list | tuple) and isinstance(next(iter(attention), None), dict):
-        from attnviz.inputs.steps import capture_of_steps
-
-        _check_alone(tokens, key_tokens, queries, axes, index, image, grid, times)
-        return AttentionCapture(capture_of_steps(attention, causal=causal))
+        others = tokens, key_tokens, queries, axes, index, image, grid, times
+        return _of_steps(attention, causal, others)
     layers = arrays.layers_of(attention, axes, index)
     if times is not None and key_tokens is not None:
         raise UsageError("frames of a sound are not tokens", f"leave {option('key_tokens')} out")
@@ -326,13 +324,7 @@ def from_attention(
         key_tokens = [time_label(begin, end - begin) for begin, end in spans]
     unread = arrays.of_steps(attention)
     record = arrays.capture_of(
-        layers,
-        () if tokens is None else tokens,
-        key_tokens,
-        queries,
-        model=model,
-        causal=causal,
-        unread=unread,
+        layers, tokens, key_tokens, queries, model=model, causal=causal, unread=unread
     )
     if times is not None:
         record = arrays.with_times(record, spans)
@@ -343,10 +335,15 @@ def from_attention(
     return AttentionCapture(record)
 
 
-def _check_alone(*others: object) -> None:
+def _of_steps(
+    rows: Sequence[object], causal: bool | None, others: Sequence[object]
+) -> AttentionCapture:
     if any(each is not None for each in others):
         hint = "leave the other arguments out"
         raise UsageError("the rows of an engine bring their tokens", hint)
+    from attnviz.inputs.steps import capture_of_steps
+
+    return AttentionCapture(capture_of_steps(rows, causal=causal))
 
 
 @feature()
