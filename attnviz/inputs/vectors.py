@@ -105,8 +105,8 @@ def steering_of(given: Any, strength: float) -> Steering | None:
         pairs = [(layer, file) for layer, _, file in (str(p).partition(":") for p in paths)]
     vectors = list[tuple[str, StreamVector]]()
     for layer, file in pairs:
-        vector = None if isinstance(file, str) and not file else vector_of(file, "add")
-        if vector is None or not layer.lstrip("-").isdecimal():
+        both = layer.lstrip("-").isdecimal() and not (isinstance(file, str) and not file)
+        if not both or (vector := vector_of(file, "add")) is None:
             hint = "give the number of a layer and a file, as in 4:happy.npy"
             raise UsageError(f"{option('add', repr(layer))} is not LAYER:FILE.npy", hint)
         vectors.append((layer, vector))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 import attnviz
-from attnviz.errors import ExitStatus, UsageError
+from attnviz.errors import ExitStatus, InputError, UsageError
 from tests.builtin import LAYERS
 from tests.conftest import Run
 from tests.hooked import Hooked
@@ -319,3 +319,14 @@ def test_several_vectors_and_what_cannot_be_steered(run: Run, tmp_path: Path) ->
     assert "not within a single residual stream" in on_one_line(translated.err)
     with pytest.raises(UsageError):
         attnviz.generate(PROMPT, add={0: V}, strength=float("nan"))
+
+
+def test_what_is_no_vector_of_a_layer_leaves_the_model_as_it_is() -> None:
+    model, ones = attnviz.load_model(), np.ones(128)
+    for wrong in ({2: None}, 2, [(2, ones)], Path("2"), {2: 1j * ones}):
+        with pytest.raises(UsageError):
+            attnviz.generate("the bird was", model, add=wrong, max_new_tokens=1)
+    with pytest.raises(InputError, match="is too large"):
+        attnviz.generate("the bird was", model, add={2: np.full(128, 3e38)}, strength=9.0)
+    plain = attnviz.generate("the bird was", model, max_new_tokens=2).text
+    assert attnviz.generate("the bird was", max_new_tokens=2).text == plain

@@ -64,6 +64,14 @@ def test_the_steps_of_a_cache_are_the_rows_of_the_whole_text(tmp_path: Path, run
     assert "no attention" not in shown.err  # of layer 1, of which nothing is told
 
 
+def test_arrays_are_rows_and_other_arguments_are_refused() -> None:
+    line = {**FIRST, "weights": np.array(FIRST["weights"])}
+    np.testing.assert_array_equal(attnviz.from_attention([line]).pattern(0, 0)[1], [0.5, 0.5])
+    for more in ({"tokens": ["a", " cat"]}, {"axes": "qk"}, {"queries": [0]}):
+        with pytest.raises(UsageError, match="the rows of an engine bring their tokens"):
+            attnviz.from_attention([FIRST], **more)
+
+
 def test_rows_may_begin_behind_the_prompt() -> None:
     lines, eager = steps_of_a_model(((1, 2),))
     capture = attnviz.from_attention([lines[0], {"tokens": PROMPT}, *lines[2:]])
@@ -113,7 +121,11 @@ def test_positions_make_rows_causal() -> None:
         ([FIRST, {**NEXT, "weights": [0.5, 0.5]}], r"the shape \(1, 2\), not \(1, 3\)"),
         ([FIRST, {**NEXT, "weights": [[[1, 0, 0]]]}], r"the shape \(1, 1, 3\), not \(1, 3\)"),
         ([FIRST, {**NEXT, "weights": [0.5, [0.5], 0]}], "line 2 cannot be read"),
-        ([FIRST, {**NEXT, "weights": ["a", "b", "c"]}], "line 2 cannot be read"),
+        ([FIRST, {**NEXT, "weights": ["a", "b", "c"]}], "its weights are not numbers"),
+        ([FIRST, {**NEXT, "weights": ["1", "0", "0"]}], "its weights are not numbers"),
+        ([FIRST, {"tokens": [" x", " y"], "layer": 0, "head": 0, "weights": [[1, 0], [1]]}],
+         "its rows have different lengths"),
+        ([{**FIRST, "layer": 60000, "head": 60000}], "more heads than any model has"),
         ([FIRST, {**NEXT, "weights": []}], r"the shape \(1, 0\), not \(1, 3\)"),
         ([FIRST, {**NEXT, "weights": [0.5, 0.5, 0.5]}], "its sum is 1.5"),
         ([FIRST, {**NEXT, "weights": [-1, 1, 1]}], "its smallest number -1"),

@@ -219,5 +219,7 @@ def test_names_are_the_same_in_any_case_and_with_any_hyphens(
     heads = [*table]
     for name in ("top1:my-Score_2", "TOP1:My score 2", "my-score-2:.5"):
         assert sets._of_set(name, table, heads) == [Head(0, 1)]
+    below = {Head(0, 0): ({"my-Score_2": -0.3}, None), Head(0, 1): ({"my-Score_2": -0.5}, None)}
+    assert sets._of_set("my-score-2:-0.4", below, heads) == [Head(0, 0)]
     for name in ("role:My-own Role", "role:my own role", "Role:MY-OWN-ROLE"):
         assert sets._of_set(name, table, heads) == [Head(0, 0)]

@@ -111,7 +111,10 @@ def test_the_in_context_score_is_the_late_loss_less_the_early_one() -> None:
 def test_a_text_that_does_not_reach_the_late_position_has_no_score(run: Run) -> None:
     given = "ablate", TEXTS[0], "--head", HEADS, "--together", "--curve"
     out = run(*given).out
-    assert "no in-context score: no text has positions 50 and 500 (--between" in on_one_line(out)
+    most = "the model reads at most 256 tokens, and position 500 is beyond (see --between)"
+    assert f"no in-context score: {most}" in on_one_line(out)
+    short = run(*given, "--between", "20:170").out
+    assert "no in-context score: no text has positions 20 and 170 (--between" in on_one_line(short)
     assert rows_in(run(*given, "-f", "jsonl").out)[0]["in_context"] is None
     long = run("ablate", "the cat slept . " * 45, *given[2:], "--between", "20:170")
     score = "in-context score, the loss at 170 less that at 20, within 5 positions: -"

@@ -8,8 +8,18 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import BertConfig, BertModel, GPT2LMHeadModel
+from transformers import (
+    BertConfig,
+    BertModel,
+    GPT2LMHeadModel,
+    GPTNeoXConfig,
+    GPTNeoXForCausalLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    PreTrainedTokenizerFast,
+)
 
+import attnviz
 from attnviz.commands.compare.record import ModelComparison
 from attnviz.commands.compare.shown import about_models
 from attnviz.errors import ExitStatus
@@ -326,3 +336,19 @@ def test_a_text_without_quotes_is_told_to_take_them(run: Run) -> None:
     assert ended.status is ExitStatus.USAGE
     assert "'blue' is not in the text; put each text in quotes" in ended.err
     assert "quotes" not in run("compare", BLUE, GREEN, "--query", "red").err
+
+
+def test_heads_of_another_architecture_are_not_paired_by_name() -> None:
+    sizes = {"vocab_size": 257, "hidden_size": 16, "intermediate_size": 8}
+    sizes |= {"num_hidden_layers": 2, "num_attention_heads": 2}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=bytes_tokenizer())
+    one, two = (
+        attnviz.load_model(kind(config(**sizes)).eval(), tokenizer)
+        for kind, config in (
+            (GPTNeoXForCausalLM, GPTNeoXConfig),
+            (LlamaForCausalLM, LlamaConfig),
+        )
+    )
+    assert one._loaded.identity.heads_per_layer == two._loaded.identity.heads_per_layer
+    assert attnviz.compare(BLUE, model=one, against=two).record.pair == "best"
+    assert attnviz.compare(BLUE, model=one, against=one).record.pair == "same"
