@@ -361,7 +361,8 @@ def slopes(
         rows = values.reshape(-1, values.size(-1))
         return rows.view(len(rows), heads, -1)
 
-    return first_order(last_of, by_head, ids, slope_of, runs and runs.received)
+    received = runs.received if runs else None
+    return first_order(last_of, by_head, ids, slope_of, received)
 
 
 def _row(model: Any, ids: Sequence[int]) -> Tensor:
