@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from attnviz.models.engine import numbers
-from attnviz.records.capture import FloatArray
 from attnviz.records.interventions import SiteKind
 from attnviz.records.paths import LOGITS, FirstOrder, Receiver, SlopeOf, held_fixed
 
@@ -83,13 +82,9 @@ def first_order(
                 value = (slope * here.arrived[to]).sum()
             values = list(here.values.values())
             slopes = torch.autograd.grad(value, values, retain_graph=True, materialize_grads=True)
-            products[to] = {
-                at: _products(by_head(slope, at), by_head(own, at), by_head(theirs[at], at)[places])
-                for (at, own), slope in zip(here.values.items(), slopes, strict=True)
-            }
+            products[to] = {}
+            for (at, own), slope in zip(here.values.items(), slopes, strict=True):
+                apart = by_head(theirs[at], at)[places] - by_head(own, at)
+                effects = by_head(slope, at).float() * apart.float()  # (n, heads, width)
+                products[to][at] = numbers(effects.sum(dim=-1))
     return FirstOrder(before, after, products)
-
-
-def _products(slope: Tensor, ours: Tensor, theirs: Tensor) -> FloatArray:
-    """Gradients times differences of vectors (n, heads, width): (n, heads)."""
-    return numbers((slope.float() * (theirs - ours).float()).sum(dim=-1))

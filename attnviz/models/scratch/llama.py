@@ -101,10 +101,11 @@ class Rotation:
         at = range(x.size(-2)) if positions is None else positions.tolist()
         key = at, x.dtype, x.device
         if self._last is None or self._last[0] != key:
-            inverse, factor = frequencies(self.settings, at[-1] + 1)
-            angles = torch.tensor(at).float()[:, None] * inverse  # (n, width / 2)
-            angles = torch.cat([angles, angles], dim=-1)
-            tables = (factor * angles.cos()).to(x), (factor * angles.sin()).to(x)
+            with torch.inference_mode(False):  # a later run may take gradients
+                inverse, factor = frequencies(self.settings, at[-1] + 1)
+                angles = torch.tensor(at).float()[:, None] * inverse  # (n, width / 2)
+                angles = torch.cat([angles, angles], dim=-1)
+                tables = (factor * angles.cos()).to(x), (factor * angles.sin()).to(x)
             self._last = key, tables
         return self._last[1]
 

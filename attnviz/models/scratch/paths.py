@@ -109,11 +109,16 @@ def _received(model: Decoder, clean: dict[str, Tensor], to: Receiver, vectors: T
         changed[:, _row_of(to, values, model.config.n_head)] = vectors
         return changed
 
-    point = SITE_POINTS["mlp"].format(to.layer)
-    hooks: dict[str, Hook] = {
-        point if to.head is None else f"h.{to.layer}.attn.{to.letter}": instead
-    }
-    start = clean[SITE_POINTS["residual"].format(to.layer)]
+    def alone(z: Tensor) -> Tensor:  # (B, h, n, d_v); other heads may share the keys or values
+        others = clean[points["head"]].expand_as(z).clone()
+        others[:, to.head] = z[:, to.head]
+        return others
+
+    points = {kind: point.format(to.layer) for kind, point in SITE_POINTS.items()}
+    hooks: dict[str, Hook] = {points["mlp"]: instead}
+    if to.head is not None:
+        hooks = {f"h.{to.layer}.attn.{to.letter}": instead, points["head"]: alone}
+    start = clean[points["residual"]]
     rows = rows_at_a_time(start.size(1), model.config.n_head)
     with attached(model, hooks):
         layers = range(to.layer, len(model.h))

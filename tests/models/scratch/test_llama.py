@@ -22,6 +22,8 @@ from attnviz.models.scratch import llama
 from attnviz.models.scratch.llama import Llama
 from attnviz.models.scratch.native import NativeModel, load_llama
 from attnviz.records.capture import NOTHING
+from attnviz.records.interventions import Edit, Site, SiteKind, SourceRun
+from attnviz.records.paths import LETTERS, LOGITS, Paths, Receiver, SlopeOf
 from attnviz.records.tokens import Sampling
 from tests.architectures import edit_config, save_over_bytes
 from tests.conftest import Run
@@ -369,6 +371,31 @@ def test_what_commands_compute_is_what_they_compute_on_transformers(
         numbers = [list(_numbers(json.loads(each.out))) for each in (own, theirs)]
         assert len(numbers[0]) > 5, line
         np.testing.assert_allclose(*numbers, atol=2e-4, rtol=2e-4, err_msg=line)
+
+
+def test_paths_and_their_estimates_after_other_runs_are_those_of_transformers(
+    tmp_path: Path,
+) -> None:
+    saved(tmp_path, "llama", settings_of("llama", "default", window=False))
+    ids, source = ids_of(9)[0].tolist(), SourceRun([*ids_of(8)[0].tolist(), 5], range(9))
+    edits = [Edit(Site("head", layer, 3), "source") for layer in range(4)]
+    receivers = [LOGITS, Receiver(3), *(Receiver(3, 2, letter) for letter in LETTERS)]
+    kinds: list[tuple[SiteKind, int]] = [("head", layer) for layer in range(4)]
+    slope_of = SlopeOf(kinds, source, lambda *_: (7, 9), "recompute", receivers)
+    every = [(i, to) for i, each in enumerate(edits) for to in receivers if to.follows(each.site)]
+    estimates, exact = [], []
+    for engine in ("native", "transformers"):
+        model = load(Source(str(tmp_path), engine=engine))  # type: ignore[arg-type]
+        found: list[tuple[int, Receiver, Any]] = []
+        model.paths(ids, Paths(edits, receivers, source), lambda *it, found=found: found.append(it))
+        last = {(i, to): logits for i, to, logits in found}
+        exact.append([last[path] for path in every])
+        first = model.first_order(ids, slope_of)
+        estimates.append([first.of(edits[i], to) for i, to in every])
+    np.testing.assert_allclose(*estimates, atol=1e-4)
+    assert np.abs(estimates[0]).min() > 1e-4
+    np.testing.assert_allclose(*exact, atol=1e-4)
+    assert np.ptp(exact[0], axis=0).max() > 0.1
 
 
 def _numbers(value: Any) -> Any:
