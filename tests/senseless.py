@@ -404,8 +404,6 @@ CALLS = (
     call("patch TEXT --from SOURCE --to L4H0.z", "to", to="L4H0.z"),
     # no path has MLPs
     call("patch TEXT --from SOURCE --path-mlps freeze", "path_mlps", path_mlps="freeze"),
-    # a gradient goes to the logits
-    call("patch TEXT --from SOURCE --fast --to L4H0.q", "fast", fast=True, to="L4H0.q"),
     # nothing is estimated
     call("patch TEXT --from SOURCE --check", "check", check=True),
     # parts together are one run

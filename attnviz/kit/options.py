@@ -75,8 +75,8 @@ HEAD = heads_option(
     "-H",
     metavar="HEADS",
     autocompletion=completion.heads,
-    help="Heads, counted from 0: L1H2 or 1.2; 2 (head 2 of every chosen layer); 0-3; 0,2; all; or "
-    "those that a score on the probe names: top5:induction, induction:0.4, role:sink.",
+    help="Heads, counted from 0: L1H2 or 1.2; 2 (head 2 of every chosen layer); 0-3; 0,2; all; "
+    "top5:induction.",
 )
 HeadsNamed: TypeAlias = Annotated[HeadNames | None, Cli(str | None), HEAD]
 Truncate: TypeAlias = Annotated[

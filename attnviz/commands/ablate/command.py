@@ -140,8 +140,7 @@ Together: TypeAlias = Annotated[
     bool,
     g.heads_option(
         "--together",
-        help="Ablate all chosen parts at once, and show the next tokens; with --rows token or "
-        "--curve, the loss of each token.",
+        help="Ablate all chosen parts at once, and show next tokens, --rows token or a --curve.",
     ),
 ]
 EffectRows: TypeAlias = Annotated[

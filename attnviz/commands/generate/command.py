@@ -135,7 +135,13 @@ AddedVectors: TypeAlias = Annotated[
 ]
 Strength: TypeAlias = Annotated[
     float,
-    answer_option("--strength", metavar="S", help="With --add, the factor on what is added."),
+    answer_option(
+        "--strength",
+        metavar="S",
+        min=-1e6,
+        max=1e6,
+        help="With --add, the factor on what is added.",
+    ),
 ]
 NamedSections: TypeAlias = Annotated[
     Sequence[str],
