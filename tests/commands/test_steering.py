@@ -330,3 +330,16 @@ def test_what_is_no_vector_of_a_layer_leaves_the_model_as_it_is() -> None:
         attnviz.generate("the bird was", model, add={2: np.full(128, 3e38)}, strength=9.0)
     plain = attnviz.generate("the bird was", model, max_new_tokens=2).text
     assert attnviz.generate("the bird was", max_new_tokens=2).text == plain
+
+
+def test_a_direction_has_a_row_for_each_layer_and_one_name_together(
+    run: Run, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "v.npy", np.random.default_rng(0).standard_normal(128))
+    given = "ablate", "a blue bird slept", "--direction", str(tmp_path / "v.npy"), "--layer", "1-2"
+    each = run(*given, "--rows", "token").out
+    assert "L1 stream" in each
+    assert "L2 stream" in each
+    assert "\nthe direction  " in run(*given, "--together", "--rows", "token").out
+    curve = run(*given[:-1], "2", "--together", "--curve").out
+    assert "without: the loss without the direction\n" in curve

@@ -220,11 +220,11 @@ def token_labels(effects: TokenEffects, *, unicode: bool = True) -> list[str]:
 def name_of_set(report: AblationReport, effect: Effect[Part] | None = None) -> str:
     """`L1H2`; of a set `L1H2, L3H0`, or `12 heads`; of links `the links of 12 heads`.
 
-    `effect`: the only one by default. `the direction` that is projected out of several.
+    `effect`: the only one by default. `the direction` where it is all that is projected out.
     """
-    if report.direction is not None:
-        return "the direction"
     parts = (effect or report.effects[0]).parts
+    if report.direction is not None and (effect is None or len(parts) > 1):
+        return "the direction"
     names = ", ".join(part_name(part, ()) for part in parts)
     names = names if len(parts) <= NAMED else amount(len(parts), _part(report))
     return f"the links of {names}" if report.cut else names

@@ -472,6 +472,6 @@ def render_stream(difference: StreamDifference, display: Display) -> Iterator[Re
     columns = [
         words("layer", lambda row: f"L{row['layer']}"),
         words("length", lambda row: f"{row['length']:.2f}", right=True),
-        words("of the stream's", lambda row: f"{row['length'] / row['stream']:.0%}", right=True),
+        words("of stream", lambda row: f"{row['length'] / row['stream']:.0%}", right=True),
     ]
     yield from table(rows, columns, display.width)
