@@ -115,8 +115,7 @@ class Commands(HelpedGroup):
             args = [*plain[1:2], "--help", *form]
         elif args[:1] == ["version"]:
             args = ["--version", *args[1:]]
-        rest: list[str] = super().parse_args(ctx, with_shell(help_alone(self, ctx, args)))
-        return rest
+        return super().parse_args(ctx, with_shell(help_alone(self, ctx, args)))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the help; as JSON, that of every command."""

@@ -211,15 +211,13 @@ def moments(values: FloatArray64) -> tuple[FloatArray64, FloatArray64, IntArray]
 def bin_of(largest: FloatArray64 | float) -> IntArray:
     """The bins of largest weights, as float32 puts them, which HeadVis computes with."""
     scaled = np.asarray(largest, np.float32) * np.float32(WEIGHTS)
-    bins: IntArray = np.minimum(WEIGHTS - 1, scaled.astype(np.int64))
-    return bins
+    return np.minimum(WEIGHTS - 1, scaled.astype(np.int64))
 
 
 def drawn_bin(largest: FloatArray64) -> IntArray:
     """The bins of largest weights from which examples are drawn."""
     shares = np.nan_to_num(largest, posinf=1.0) * DRAWN
-    bins: IntArray = np.clip(shares.astype(np.int64), 0, DRAWN - 1)
-    return bins
+    return np.clip(shares.astype(np.int64), 0, DRAWN - 1)
 
 
 def means_over_tokens(record: Record, head: int) -> dict[str, tuple[float | None, int]]:

@@ -186,8 +186,7 @@ def is_light(color: ArrayLike, least: float = 110) -> NDArray[np.bool_]:
 
     They are if the luma (ITU-R BT.601) is more than `least`.
     """
-    light: NDArray[np.bool_] = np.asarray(color, np.float32) @ LUMA > least
-    return light
+    return np.asarray(color, np.float32) @ LUMA > least
 
 
 LUMA = np.array([0.299, 0.587, 0.114], np.float32)

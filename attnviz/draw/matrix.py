@@ -108,8 +108,7 @@ def sides_of(
 def per_row(weights: FloatArray) -> FloatArray:
     """The weights (queries, keys), each row divided by its strongest one."""
     most = np.fmax.reduce(weights, axis=1, initial=0.0)[:, None]
-    divided: FloatArray = np.divide(weights, np.where(most > 0, most, 1), dtype=np.float32)
-    return divided
+    return np.divide(weights, np.where(most > 0, most, 1), dtype=np.float32)
 
 
 def block_maximum(values: FloatArray, rows: int, columns: int) -> FloatArray:

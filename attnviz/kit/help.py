@@ -50,8 +50,7 @@ class HelpedCommand(TyperCommand):
             twice = sum(each is param for each in order) > 1
             if twice and param.name in ONCE and not param.multiple:
                 raise UsageError(f"{option(param.name)} is given twice", ONCE[param.name])
-        rest: list[str] = super().parse_args(ctx, args)
-        return rest
+        return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Print the short help; typer prints an empty line after it."""

@@ -200,7 +200,7 @@ class TextTokenizer:
         Special tokens (end, padding) are left out. Where the tokenizer would cut the text in
         another way, each token's slice is the text that it adds.
         """
-        special = self._special
+        special = self.special_ids
         ids = [id_ for id_ in ids if id_ not in special]
         text = self.decoded(ids)
         tokens = self.encode(text, bos=False, special=False)
@@ -224,7 +224,7 @@ class TextTokenizer:
 
         Special tokens have no slice of it. Tokens that make a letter together share it.
         """
-        special = self._special
+        special = self.special_ids
         window = [id_ for id_ in before if id_ not in special][-WINDOW:]
         text, tokens, group = "", list[Token](), list[int]()
         for n, id_ in enumerate(ids, start=1):
@@ -260,7 +260,8 @@ class TextTokenizer:
         return spelled
 
     @property
-    def _special(self) -> set[int]:
+    def special_ids(self) -> set[int]:
+        """The ids of special tokens."""
         added = self.backend.get_added_tokens_decoder()
         return {id_ for id_, token in added.items() if token.special}
 

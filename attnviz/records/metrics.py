@@ -134,6 +134,12 @@ class Score:
         """Whether its unit is tokens, so that it is large and needs fewer digits."""
         return self.unit.startswith(("tokens", "patches"))
 
+    def cell(self, value: float | None) -> str:
+        """A value in a table's column."""
+        if value is None or isnan(value):
+            return "–"
+        return f"{value:.1f}" if self.of_distances else f"{value:.2f}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Metric(Score):

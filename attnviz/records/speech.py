@@ -260,8 +260,7 @@ def row_starts(weights: Iterable[Waveform], rows: Sequence[int]) -> NDArray[np.i
     total, count = np.zeros((), np.float32), 0
     for own in weights:
         total, count = total + standardised(own, rows), count + 1
-    starts: NDArray[np.int64] = monotone_paths(-(total / np.float32(count))[None])[0, :, 0]
-    return starts
+    return monotone_paths(-(total / np.float32(count))[None])[0, :, 0]
 
 
 def standardised(weights: Waveform, rows: Sequence[int]) -> Waveform:
@@ -274,8 +273,7 @@ def standardised(weights: Waveform, rows: Sequence[int]) -> Waveform:
     if scaled.shape[1] <= half:
         return scaled
     padded = np.pad(scaled, ((0, 0), (half, half)), mode="reflect")
-    filtered: Waveform = np.median(sliding_window_view(padded, MEDIAN, axis=1), axis=2)
-    return filtered
+    return np.median(sliding_window_view(padded, MEDIAN, axis=1), axis=2)
 
 
 NEAR_PATH = 1

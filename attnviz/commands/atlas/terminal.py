@@ -81,7 +81,7 @@ def render_atlas(atlas: Atlas, display: Display, top: int) -> Iterator[Text]:
     yield Text()
     columns = [Column("head"), *(Column(each.short, right=True) for each in METRICS.values())]
     rows = [
-        [str(head), *(_number(name, row[name]) for name in METRICS)]
+        [str(head), *(metric.cell(row[name]) for name, metric in METRICS.items())]
         for head, row in zip(atlas.heads[:top], atlas.rows[:top], strict=True)
     ]
     yield from listing(columns, rows, display.width)
@@ -98,12 +98,6 @@ def render_atlas(atlas: Atlas, display: Display, top: int) -> Iterator[Text]:
         yield from folded(Text(f"{note} ({every} has all)", "dim"), display.width)
     shortened = (f"{m.short}: {name}" for name, m in METRICS.items() if m.short != name)
     yield from folded(Text(", ".join(shortened), "dim"), display.width)
-
-
-def _number(name: str, value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:.1f}" if METRICS[name].of_distances else f"{value:.2f}"
 
 
 def render_scatter(scatter: Scatter, display: Display, top: int) -> Iterator[Text]:

@@ -27,7 +27,6 @@ from attnviz.records.metrics import (
     IMAGE_METRICS,
     METRICS,
     SINK,
-    Estimate,
     HeadMetrics,
     HeadReport,
     Score,
@@ -192,7 +191,7 @@ def render(report: HeadReport, display: Display) -> Iterator[RenderableType]:
             (
                 str(head.head),
                 *([role] if with_roles else []),
-                *(_number(score, head.metrics[score.name]) for score in measured),
+                *(score.cell(head.metrics[score.name].mean) for score in measured),
             )
             for head, role in zip(report.heads, roles, strict=True)
         ]
@@ -217,12 +216,6 @@ def _above(report: HeadReport, speller: Speller) -> Iterator[str]:
     if report.untold:
         more = "a longer probe" if report.probe else f"a longer text or {speller('probe', None)}"
         yield f"{untold(report)}; {more} has them"
-
-
-def _number(score: Score, head: Estimate) -> str:
-    if isnan(head.mean):
-        return "–"
-    return f"{head.mean:.1f}" if score.of_distances else f"{head.mean:.2f}"
 
 
 def _meanings(report: HeadReport, measured: Sequence[Score], speller: Speller) -> Iterator[str]:

@@ -192,8 +192,7 @@ class Shortlist(LinkKeeper):
         drawn = chances <= of_bin[np.arange(len(of_bin)), drawn_bin(largest)]
         sampled = chances <= (chosen.sample[-1, 0] if self._keeping.sample else -1)
         is_number = np.isfinite(largest) & np.isfinite(apart)
-        kept: Bools = (best | drawn | sampled) & is_number
-        return kept
+        return (best | drawn | sampled) & is_number
 
     def counted(self, windows: Sequence[Window], largest: FloatArray64) -> None:
         own = record_of_windows(self._chosen, windows, largest, self._shard)

@@ -75,6 +75,7 @@ def _pair(value: Field[Any]) -> tuple[Field[Any], ...]:
     )
 
 
+OF_HEAD: tuple[Field[Any], ...] = LINE, Field("layer", int, LAYER), Field("head", int, HEAD)
 OF_MAP: tuple[Field[Any], ...] = (
     LINE,
     Field("layer", int | str, f"{LAYER[:-1]}; the name of a reduction over layers."),
@@ -88,12 +89,7 @@ LINKS = Fields[Any](
 SCORES = Fields[Any](
     "ScoreRow",
     "With --scores: how well a key matches a query in one head.",
-    (
-        LINE,
-        Field("layer", int, LAYER),
-        Field("head", int, HEAD),
-        *_pair(Field("score", float, "Before mask and softmax.")),
-    ),
+    (*OF_HEAD, *_pair(Field("score", float, "Before mask and softmax."))),
 )
 CONTRIBUTIONS = Fields[Any](
     "ContributionRow",
@@ -107,9 +103,7 @@ IMPLICIT = Fields[Any](
     "ImplicitRow",
     "With --kind implicit: how much of a key's input goes into a query's output in one head.",
     (
-        LINE,
-        Field("layer", int, LAYER),
-        Field("head", int, HEAD),
+        *OF_HEAD,
         *_pair(Field("implicit_weight", float, "M of y = M·x + D·x; it has a sign.")),
     ),
 )

@@ -144,8 +144,7 @@ def _allowed(exhibit: Exhibit, head_map: HeadMap) -> NDArray[np.float32]:
     weights = head_map.weights
     if not exhibit.capture.causal:
         return weights.ravel()
-    allowed: NDArray[np.float32] = weights[exhibit.capture.allowed()]
-    return allowed
+    return weights[exhibit.capture.allowed()]
 
 
 def levels(exhibit: Exhibit, head_map: HeadMap, top: float, size: int) -> Levels:

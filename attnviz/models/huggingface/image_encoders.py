@@ -106,8 +106,7 @@ def own_tokens(model: ImageEncoder) -> list[bool]:
         for each in (pixels, noise):
             with suppress(EnoughSeen):
                 forward(model.model.base_model, **{**inputs, "pixel_values": each})
-    same: list[bool] = (read[0] == read[1]).all(dim=-1)[0].tolist()
-    return same
+    return (read[0] == read[1]).all(dim=-1)[0].tolist()
 
 
 NAMES = {

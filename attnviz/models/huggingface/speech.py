@@ -239,7 +239,8 @@ class SpeechWriter(SpeechModel, EncoderDecoder):
                 do_sample=False,
                 num_beams=1,
             )
-        own = [id_ for id_ in written[0].tolist() if id_ not in self._special]
+        special = self.tokenizer.special_ids
+        own = [id_ for id_ in written[0].tolist() if id_ not in special]
         return self._spelled(begins, own, ended=len(own) < most)
 
     def read_target(self, text: str) -> tuple[Token, ...]:
@@ -277,11 +278,6 @@ class SpeechWriter(SpeechModel, EncoderDecoder):
         ends = getattr(self.model.config, "eos_token_id", None)
         first = ends[0] if isinstance(ends, list) and ends else ends
         return first if isinstance(first, int) else None
-
-    @property
-    def _special(self) -> set[int]:
-        added = self.tokenizer.backend.get_added_tokens_decoder()
-        return {id_ for id_, token in added.items() if token.special}
 
     def _begins(self) -> tuple[int, ...]:
         """Whisper's tokens after its first one: language, task, no times in the text."""
