@@ -14,7 +14,7 @@ from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.interventions import BothRuns, Effect, Site
 from attnviz.records.metrics import Estimate
-from attnviz.records.parts import Part, Shares
+from attnviz.records.parts import Explained, Part, Shares
 from attnviz.records.predict import Candidate, Measure, OfQuestion, Outcome
 from attnviz.records.rows import Field, Fields, at, measured
 from attnviz.records.significance import FEWEST, LEVEL
@@ -225,6 +225,10 @@ def part_name(part: Part | None, names: Sequence[str]) -> str:
             return f"L{part.layer} stream"
         case "embedding" | "position":
             return f"{part.kind} of {token}" if token else f"{part.kind}s"
+        case "feature":
+            return f"feature {part.feature}" + (f" at {token}" if token else "")
+        case "unexplained":
+            return "what no feature explains" + (f" at {token}" if token else "")
         case "token":
             return f"from {token}"
     return part.kind
@@ -261,13 +265,30 @@ def by_part(values: Iterable[tuple[Part, float]]) -> tuple[FloatArray, tuple[str
 
 
 def strongest_parts(shares: Shares, top: int, names: Sequence[str]) -> list[tuple[str, float]]:
-    """The names and values of the strongest parts of the one sum, and of all others together."""
+    """The names and values of the strongest parts of the one sum, and of all others together.
+
+    What no feature explains has a row of its own, however small.
+    """
     values, kept = shares.values[0], shares.strongest(top)
+    kept += [i for i, part in enumerate(shares.parts) if _is_left(part) and i not in kept]
     rows = [(part_name(shares.parts[i], names), float(values[i])) for i in kept]
     if len(shares.parts) > len(kept):
         rest = float(shares.total[0]) - sum(value for _, value in rows)
         rows.append((part_name(None, names), rest))
     return rows
+
+
+def _is_left(part: Part) -> bool:
+    return part.kind == "unexplained" and part.source is None
+
+
+def said_of_features(explained: Explained) -> str:
+    """The dictionary that named the features, and how far they explain its stream."""
+    return (
+        f"features are of the dictionary {readable(explained.dictionary)}, of the stream before "
+        f"layer {explained.layer}: they explain {explained.share:.0%} of its variance over the "
+        "tokens of this text"
+    )
 
 
 ERROR = Column("± s.e.", right=True)

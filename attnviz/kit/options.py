@@ -170,6 +170,18 @@ NamedParts: TypeAlias = Annotated[
     ),
 ]
 
+FeaturesIn: TypeAlias = Annotated[
+    "str | PathLike[str] | None",
+    Cli(Path | None),
+    panel_option(
+        "What is asked",
+        "--features",
+        metavar="FOLDER",
+        help="A sparse autoencoder, in a folder of sae-lens: the features that it finds in the "
+        "stream of its layer take the place of the parts that wrote this stream.",
+    ),
+]
+
 OneHead: TypeAlias = Annotated[
     HeadName | None,
     Cli(str | None),

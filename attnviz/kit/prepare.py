@@ -32,6 +32,7 @@ from attnviz.records.capture import (
     Wanted,
 )
 from attnviz.records.heads import Head, by_layer, every_head
+from attnviz.records.parts import Explained
 from attnviz.records.places import GivenBeside, Media, RawImage, ReadAs
 from attnviz.records.predict import LogitRows, log_softmax
 from attnviz.records.rows import versions_now
@@ -541,6 +542,17 @@ def frozen(prepared: Prepared) -> "FrozenRun":
     kept = min(4 * whole, model.identity.n_layer * each)
     prepared.budget.check(kept, "shorten the text")
     return model.freeze(prepared.ids)
+
+
+def frozen_with(prepared: Prepared, features: str | None) -> tuple["FrozenRun", Explained | None]:
+    """The same with the features of the dictionary in a folder, if one is named."""
+    run = frozen(prepared)
+    if features is None:
+        return run, None
+    from attnviz.models.frozen.features import read_dictionary, with_features
+
+    width, layers = run.constant.size(1), len(run.layers)
+    return with_features(run, read_dictionary(Path(features), width, layers))
 
 
 def loss_of(model: "LoadedModel", tokens: Sequence[Token]) -> TextLoss | None:

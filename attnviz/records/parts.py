@@ -13,7 +13,9 @@ from attnviz.records.capture import FloatArray, ModelIdentity
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Estimate, descending
 
-PartKind: TypeAlias = Literal["embedding", "position", "head", "mlp", "biases", "layer", "token"]
+PartKind: TypeAlias = Literal[
+    "embedding", "position", "head", "mlp", "biases", "layer", "token", "feature", "unexplained"
+]
 Group: TypeAlias = Literal["part", "head", "layer", "source"]
 """Parts as they are; without their token; by layer; or only by their token."""
 
@@ -23,12 +25,29 @@ class Part(NamedTuple):
 
     `layer` and `head`: of a head, an MLP or a layer. `source`: the position of its token: an
     embedding's own, the key of a head, or the position of an MLP; None for a sum over several.
+    `feature`: the number of a feature in a dictionary of the stream that arrives at `layer`;
+    what the dictionary leaves is "unexplained".
     """
 
     kind: PartKind | Literal["residual"]
     layer: int | None = None
     head: int | None = None
     source: int | None = None
+    feature: int | None = None
+
+
+FEATURE = "The number of the feature in a dictionary, where the part is one."
+"""The field of a part in every output."""
+
+
+@dataclass(frozen=True)
+class Explained:
+    """A dictionary, the layer whose incoming stream it is of, and the share of this stream's
+    variance over the tokens of a text that its features explain."""
+
+    dictionary: str
+    layer: int
+    share: float
 
 
 def grouped(part: Part, group: Group) -> Part:

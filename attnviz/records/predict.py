@@ -13,7 +13,7 @@ from attnviz.errors import ModelError, in_quotes, option
 from attnviz.records.capture import Capture, FloatArray, IntArray
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Estimate
-from attnviz.records.parts import Shares, aligned
+from attnviz.records.parts import Explained, Shares, aligned
 
 # The measure after a text: an answer, or an answer rather than another token.
 
@@ -180,6 +180,7 @@ class Attribution:
     bias: float
     roles: tuple[str, ...] = ()
     by_position: bool = False
+    explained: Explained | None = None
 
     @property
     def logit(self) -> float:

@@ -11,7 +11,7 @@ from attnviz.errors import InputError, option
 from attnviz.records.capture import Capture, FloatArray, OverText
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Estimate
-from attnviz.records.parts import Group, Part, Shares, aligned, grouped
+from attnviz.records.parts import Explained, Group, Part, Shares, aligned, grouped
 from attnviz.records.positions import last_word
 
 Side: TypeAlias = Literal["query", "key"]
@@ -199,6 +199,7 @@ class Why(OverText):
     by_position: bool = False
     query_name: str | None = None
     key_name: str | None = None
+    explained: Explained | None = None
 
     @property
     def about(self) -> str:

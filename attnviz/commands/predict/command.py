@@ -14,7 +14,7 @@ from attnviz.kit.option import Arguments, Call, command_of, feature, needs, only
 from attnviz.kit.result import Result, of_texts
 from attnviz.kit.roles import ONE_OF_ROLES, Roles
 from attnviz.kit.session import Session
-from attnviz.kit.values import AnyModel, asked_of_each, loaded, model_of, paired, words
+from attnviz.kit.values import AnyModel, asked_of_each, loaded, model_of, paired, path_of, words
 from attnviz.records.predict import Prediction, PredictionMean
 
 EachPosition: TypeAlias = Annotated[
@@ -51,7 +51,7 @@ def _one_reading(call: Arguments) -> None:
 
 
 @feature(
-    needs("roles segments", "attribute"),
+    needs("features roles segments", "attribute"),
     ONE_OF_ROLES,
     only(
         "versus",
@@ -73,6 +73,7 @@ def predict(
     attribute: Attribute = False,
     roles: Roles = None,
     segments: g.NamedParts = (),
+    features: g.FeaturesIn = None,
     image: g.Images = (),
     bos: g.Bos = None,
     special: g.Special = False,
@@ -92,7 +93,15 @@ def predict(
     Returns:
         a result whose record is a `Prediction`; of several texts a `PredictionMean`.
     """
-    reading = Reading(top, each, lens, attribute, roles=roles, segments=words("segments", segments))
+    reading = Reading(
+        top,
+        each,
+        lens,
+        attribute,
+        roles=roles,
+        segments=words("segments", segments),
+        features=None if features is None else path_of("features", features),
+    )
     asked = asked_of_each(reading, text, answer, versus)
     model = loaded(model)
     how = paired(model._text_options(bos, special, truncate, image=image), text_pair, asked)
@@ -116,8 +125,8 @@ SHORT_HELP = "file lines pairs answer versus each lens attribute top model forma
 
 @command_of(
     predict,
-    "text text_pair lines pairs answer versus each lens attribute roles segments top image "
-    "truncate bos special model run",
+    "text text_pair lines pairs answer versus each lens attribute features roles segments top "
+    "image truncate bos special model run",
 )
 def command_line(
     session: Session,

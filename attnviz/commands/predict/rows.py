@@ -8,7 +8,7 @@ from attnviz.draw.labels import distinct_labels
 from attnviz.draw.titles import amount, facts
 from attnviz.kit.result import Form
 from attnviz.records.metrics import Estimate
-from attnviz.records.parts import Part
+from attnviz.records.parts import FEATURE, Part
 from attnviz.records.predict import (
     Candidate,
     Measure,
@@ -216,6 +216,7 @@ LOGIT_PART = Fields[LogitPart](
         Field("value", float, "Its addition.", at("value.mean")),
         Field("role", str | None, "The role of the tokens that it is from, where wanted."),
         mean_error(at("value.error")),
+        Field("feature", int | None, FEATURE, at("part.feature")),
     ),
 )
 JSON = JsonOutput((CANDIDATE, ANSWER, LOGIT_PART))

@@ -13,7 +13,7 @@ import numpy as np
 from attnviz.errors import InputError, ModelError, UsageError, option, readable
 from attnviz.kit.bringing import read_last, read_with_rests
 from attnviz.kit.intervene import candidate_after, keep_next_tokens, question_of
-from attnviz.kit.prepare import Prepared, TextOptions, frozen, prepare, side_of
+from attnviz.kit.prepare import Prepared, TextOptions, frozen_with, prepare, side_of
 from attnviz.kit.roles import Alike, roles_of
 from attnviz.records.capture import FloatArray, PatternBlock
 from attnviz.records.heads import Head, every_head
@@ -42,7 +42,8 @@ class Reading:
 
     `answer`: also this word's prediction, by itself or compared with `versus`. `attribute`: also
     the answer's logit by part (the likeliest token's without an answer), or its difference from
-    that of `versus`; in a mean over texts also by `roles` of tokens, or by `segments`.
+    that of `versus`; in a mean over texts also by `roles` of tokens, or by `segments`; by the
+    `features` of the dictionary in a folder, where its stream is.
     """
 
     top: int = 10
@@ -53,6 +54,7 @@ class Reading:
     versus: str | None = None
     roles: Alike | None = None
     segments: tuple[str, ...] = ()
+    features: str | None = None
 
 
 def predict_text(
@@ -105,7 +107,7 @@ def _read(
 ) -> "tuple[LastRead | None, FindRests | None]":
     """Read the last position, and where heads rest; not with parts, which replace evidence."""
     if reading.attribute:
-        return read_last(prepared) if follow else None, None
+        return read_last(prepared) if follow and reading.features is None else None, None
     return read_with_rests(prepared, follow=follow)
 
 
@@ -181,7 +183,7 @@ def _attribution(
             )
         question = Question(likeliest, versus)
     question = question or Question(likeliest)
-    sums = frozen(prepared) if read is None else read
+    sums, explained = (read, None) if read else frozen_with(prepared, reading.features)
     output = sums.output
     if output is None:
         raise ModelError(
@@ -194,7 +196,9 @@ def _attribution(
     bias = 0.0 if output.bias is None else float(signs @ output.bias[ids])
     roles = roles_of(prepared.empty, reading.roles, reading.segments)
     by_position = reading.roles == "position"
-    return Attribution(question.answer, question.versus, shares, bias, roles, by_position)
+    return Attribution(
+        question.answer, question.versus, shares, bias, roles, by_position, explained
+    )
 
 
 PER_LAYER, FAINT = 3, 0.1

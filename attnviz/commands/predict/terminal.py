@@ -7,7 +7,14 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from attnviz.console import Display
-from attnviz.draw.effects import difference, mean_parts, named, strongest_parts, what_is_measured
+from attnviz.draw.effects import (
+    difference,
+    mean_parts,
+    named,
+    said_of_features,
+    strongest_parts,
+    what_is_measured,
+)
 from attnviz.draw.labels import distinct_labels, fenced, name_of
 from attnviz.draw.terminal.cells import (
     Column,
@@ -177,6 +184,8 @@ def _attribution(
     shares = attribution.shares if attribution.roles else attribution.shares.by("head")
     rows = strongest_parts(shares, top, labels)
     yield from named_bars(rows, display)
+    if attribution.explained is not None:
+        yield from folded(Text(said_of_features(attribution.explained), "dim"), display.width)
 
 
 def _evidence(

@@ -12,8 +12,8 @@ from attnviz.kit import options as g
 from attnviz.kit.bringing import one_row
 from attnviz.kit.deliver import destination_of
 from attnviz.kit.lines import Lines, Pairs, run_texts
-from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, panel_option
-from attnviz.kit.prepare import TextOptions, frozen, prepare
+from attnviz.kit.option import Arguments, Call, Cli, command_of, feature, only, panel_option
+from attnviz.kit.prepare import TextOptions, frozen, frozen_with, prepare
 from attnviz.kit.result import Result, of_texts
 from attnviz.kit.roles import ONE_OF_ROLES, Alike, Roles, roles_of
 from attnviz.kit.session import Session
@@ -24,6 +24,7 @@ from attnviz.kit.values import (
     model_of,
     one_name,
     paired,
+    path_of,
     texts_of,
     token_of_each,
     words,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
 
 question_option = partial(panel_option, "What is asked")
-OF_WHY = "key", "versus", "group", "depth", "check", "top", "roles", "segments", "lines", "pairs"
+OF_WHY = "key versus group depth check top features roles segments lines pairs".split()
 """Options that mean nothing to what a head writes."""
 EachToken: TypeAlias = g.OneToken | Sequence[g.OneToken] | None
 """A token of a text; of several texts one for all, or one for each."""
@@ -113,7 +114,8 @@ class WhyQuestion:
     row's scores by its own weights. `group`: how parts are summed up. `top`: the number of
     parts to list. `depth`: the number of heads in a row that a tree follows back. `check`:
     also take the strongest part of each side away, and compute anew. `roles`, `segments`: what
-    tokens are among those of other texts.
+    tokens are among those of other texts. `features`: the folder of a dictionary, whose features
+    take the place of what wrote its stream.
     """
 
     head: str | None = None
@@ -126,6 +128,7 @@ class WhyQuestion:
     check: bool = False
     roles: Alike | None = None
     segments: tuple[str, ...] = ()
+    features: str | None = None
 
 
 def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: TextOptions) -> Why:
@@ -133,7 +136,13 @@ def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: Tex
     prepared = prepare(model, text, options)
     choice, query, _ = one_row(prepared, question.head, question.query)
     (head,) = choice.heads
-    sums = frozen(prepared)
+    sums, explained = frozen_with(prepared, question.features)
+    if explained and explained.layer > head.layer:
+        raise UsageError(
+            f"{head} does not read the stream before layer {explained.layer}, which "
+            f"{option('features')} is of",
+            "name a later head, or another dictionary",
+        )
     row, tokens = sums.row(head, query), prepared.empty.key_tokens
     key, versus = _keys(tokens, row, query, question)
     from attnviz.models.frozen.contrast import Contrast
@@ -166,6 +175,7 @@ def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: Tex
         by_position=question.roles == "position",
         query_name=question.query,
         key_name=question.key,
+        explained=explained,
     )
 
 
@@ -249,7 +259,16 @@ def _roles_apart(call: Arguments) -> None:
         )
 
 
-@feature(_roles_apart, ONE_OF_ROLES)
+@feature(
+    _roles_apart,
+    ONE_OF_ROLES,
+    only(
+        "features",
+        lambda call: call["group"] != "layer",
+        f"does nothing for {option('group', 'layer')}",
+        "group by head",
+    ),
+)
 def why(
     text: str | Sequence[str],
     model: AnyModel = "builtin",
@@ -264,6 +283,7 @@ def why(
     check: CheckStrongest = False,
     roles: Roles = None,
     segments: g.NamedParts = (),
+    features: g.FeaturesIn = None,
     image: g.Images = (),
     bos: g.Bos = None,
     special: g.Special = False,
@@ -297,6 +317,7 @@ def why(
         check=check,
         roles=roles,
         segments=parts,
+        features=None if features is None else path_of("features", features),
     )
     options = model._text_options(bos, special, truncate, image=image)
     texts = texts_of(text)
@@ -347,7 +368,7 @@ SHORT_HELP = "file model head query key versus top check format output quiet"
 @command_of(
     why,
     "text text_pair lines pairs image truncate bos special model run kind head query key versus "
-    "group roles segments depth check writes top",
+    "group features roles segments depth check writes top",
 )
 def command_line(
     session: Session,

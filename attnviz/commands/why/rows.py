@@ -10,7 +10,7 @@ from attnviz.draw.labels import distinct_labels
 from attnviz.kit.result import Form
 from attnviz.records.heads import Head
 from attnviz.records.metrics import Estimate
-from attnviz.records.parts import Group, Part, PartKind, Shares
+from attnviz.records.parts import FEATURE, Explained, Group, Part, PartKind, Shares
 from attnviz.records.rows import (
     ABSENT,
     HEAD,
@@ -128,6 +128,10 @@ PAIR = Fields[Term](
             lambda row: row.role(row.key_part),
         ),
         mean_error(at("value.error")),
+        *(
+            Field(f"{side}_feature", int | None, FEATURE, at(f"{side}_part.feature"))
+            for side in ("query", "key")
+        ),
     ),
 )
 
@@ -159,11 +163,20 @@ READER = Fields[ReaderRow](
         Field("total", float, "The whole that it is a part of.", at("reader.total")),
     ),
 )
-PART = Fields[Part]("PartObject", "A part of the model.", part_fields(lambda part: part))
+_FEATURE = Field[Part](
+    "feature",
+    int,
+    FEATURE,
+    lambda part: ABSENT if part.feature is None else part.feature,
+    optional=True,
+)
+PART = Fields[Part](
+    "PartObject", "A part of the model.", (*part_fields(lambda part: part), _FEATURE)
+)
 SHARE = Fields[tuple[Part, float]](
     "PartShare",
     "A part, and its addition.",
-    (*part_fields(at("0")), Field("value", float, "", at("1"))),
+    (*part_fields(at("0")), Field("value", float, "", at("1")), _FEATURE.within(at("0"))),
 )
 PAIR_OBJECT = Fields[Pair](
     "PairObject",
@@ -201,6 +214,17 @@ def strongest(shares: Shares) -> Iterator[tuple[Part, float]]:
     return ((shares.parts[i], float(shares.values[0, i])) for i in order)
 
 
+EXPLAINED = Fields[Explained](
+    "ExplainedObject",
+    "A dictionary of features, and the stream that it is of.",
+    (
+        Field("dictionary", str),
+        Field("layer", int, "Of the stream that arrives at this layer."),
+        Field(
+            "share", float, "The share of its variance over the text's tokens that they explain."
+        ),
+    ),
+)
 WHY = Fields[Why](
     "WhyObject",
     "`attnviz why -f json`.",
@@ -232,6 +256,13 @@ WHY = Fields[Why](
             optional=True,
         ),
         Field("without", list_of(REMOVAL), "", at("removals", ABSENT), optional=True),
+        Field(
+            "explained",
+            EXPLAINED,
+            "The dictionary of the features, where they are wanted.",
+            lambda why: why.explained or ABSENT,
+            optional=True,
+        ),
     ),
 )
 MOVED = Fields[tuple[str, Moved]](

@@ -25,7 +25,7 @@ from attnviz.commands.why.titles import (
     summed_in_mean,
 )
 from attnviz.console import Display
-from attnviz.draw.effects import mean_parts, part_name, strongest_parts
+from attnviz.draw.effects import mean_parts, part_name, said_of_features, strongest_parts
 from attnviz.draw.labels import DIVERGING, fenced, names_of
 from attnviz.draw.picture.canvas import Drawn, place
 from attnviz.draw.picture.frame import sheet, write_heading
@@ -121,7 +121,8 @@ def render(why: Why, display: Display, top: int) -> Iterator[RenderableType]:
         yield from folded(Text(KEPT, "dim"), display.width)
     yield Text()
     closing = f"{ACCOUNTING}; error of the sums: {why.error:.0e} of their terms' sizes"
-    for sentence in (identity(why), closing):
+    of_features = [said_of_features(why.explained)] if why.explained else []
+    for sentence in (*of_features, identity(why), closing):
         yield from folded(Text(sentence, "dim"), display.width)
 
 
@@ -352,4 +353,5 @@ def _lines_to(nodes: Sequence[Node], to: tuple[int, float], side: Side) -> Itera
             yield Edge(low, high, f"L{part.layer} MLP", side, node.value)
         else:
             low, high = (part.source, -0.7), (part.source, -0.3)
-            yield Edge(low, high, part.kind, side, node.value)
+            name = part.kind if part.feature is None else f"feature {part.feature}"
+            yield Edge(low, high, name, side, node.value)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from attnviz.draw.effects import part_name
 from attnviz.draw.labels import fenced
 from attnviz.draw.titles import amount, beginning, with_error
 from attnviz.errors import readable
@@ -104,6 +105,8 @@ def _made(part: Part, names: Sequence[str], of: str, to: str) -> str:
         case "head":
             token = in_marks(names[part.source or 0])
             return f"what L{part.layer}H{part.head} took from {token}"
+        case "feature" | "unexplained":
+            return part_name(part._replace(source=None), ())
         case "biases":
             return "the biases, whatever the token"
     return f"the {part.kind} of {of}"

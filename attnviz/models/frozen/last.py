@@ -19,7 +19,7 @@ from torch import Tensor
 
 from attnviz.models.engine import numbers
 from attnviz.models.frozen.layer import FrozenOutput
-from attnviz.models.frozen.run import Embedded, gradients, parts_of_walk
+from attnviz.models.frozen.run import Embedded, gradients, parts_below, parts_of_walk
 from attnviz.records.capture import FloatArray
 from attnviz.records.parts import Shares
 
@@ -186,7 +186,7 @@ class LastRead:
         heads = tuple(len(e.weights) if isinstance(e, LastLayer) else 0 for e in self.layers)
         with torch.no_grad():
             total = (self.output.reads(self.final[None, None])[:, 0] * directions).sum(dim=-1)
-        parts = parts_of_walk(self.n, heads, tuple(self.embedded))
+        parts = parts_of_walk(self.n, heads, parts_below(self.n, (*self.embedded,)))
         together = torch.cat(values, dim=1).cpu().double().numpy()
         return Shares(parts, together, total.cpu().double().numpy())
 

@@ -10,7 +10,7 @@ Letters in the shape comments: B batch, n tokens, d d_model, h heads, g heads of
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from types import MappingProxyType
@@ -52,6 +52,36 @@ class Walk:
 
 
 @dataclass(frozen=True, eq=False)
+class StreamParts:
+    """The stream that arrives at a layer, as a sum.
+
+    Each of the `parts` (P) is a vector of `vectors` (P, d), at a token of `tokens` (P); `rest`
+    (n, d) is there whatever the tokens are.
+    """
+
+    layer: int
+    parts: tuple[Part, ...]
+    tokens: Tensor
+    vectors: Tensor
+    rest: Tensor
+
+    @cached_property
+    def _numbers(self) -> Mapping[Part, int]:
+        return {part: number for number, part in enumerate(self.parts)}
+
+    def values(self, gradient: Tensor) -> Tensor:
+        """What each part adds to numbers (S, P), by their gradients (S, n, d)."""
+        some = torch.split(torch.arange(len(self.parts)), len(self.rest))
+        each = [(gradient[:, self.tokens[own]] * self.vectors[own]).sum(dim=-1) for own in some]
+        return torch.cat(each, dim=1)
+
+    def only(self, parts: Iterable[Part]) -> Tensor:
+        """The sum of those of some parts that are among its own (n, d)."""
+        own = [self._numbers[part] for part in parts if part in self._numbers]
+        return torch.zeros_like(self.rest).index_add(0, self.tokens[own], self.vectors[own])
+
+
+@dataclass(frozen=True, eq=False)
 class FrozenRun:
     """One text's run.
 
@@ -60,7 +90,7 @@ class FrozenRun:
     and that which leaves the last one (layers + 1), each (n, d). `output` is None where the model
     has no output layer of which logits are affine. `vocabulary` (V, d): what each token's embedding
     adds to the stream; None where a norm is between. `rotary`: queries and keys are turned by
-    their positions.
+    their positions. `features`: parts of the stream at a layer, in the place of all that wrote it.
     """
 
     embedded: Mapping[Embedded, Tensor]
@@ -70,6 +100,7 @@ class FrozenRun:
     output: FrozenOutput | None
     vocabulary: Tensor | None = None
     rotary: bool = False
+    features: StreamParts | None = None
 
     def __post_init__(self) -> None:
         total = torch.stack([*self.embedded.values(), self.constant]).sum(dim=0)
@@ -78,6 +109,20 @@ class FrozenRun:
     @property
     def n(self) -> int:
         return self.constant.size(0)
+
+    @cached_property
+    def _embeddings(self) -> StreamParts:
+        kinds = len(self.embedded)
+        tokens = torch.arange(self.n, device=self.constant.device).repeat(kinds)
+        vectors = torch.cat([*self.embedded.values()])
+        return StreamParts(
+            0, parts_below(self.n, (*self.embedded,)), tokens, vectors, self.constant
+        )
+
+    def _below(self, layer: int) -> StreamParts:
+        """The parts with which the stream that arrives at a layer begins."""
+        below = self.features
+        return self._embeddings if below is None or below.layer > layer else below
 
     @property
     def at_once(self) -> int:
@@ -187,8 +232,8 @@ class FrozenRun:
         (gradient,), constant = gradients(number, stream.new_zeros((sums, *stream.shape)))
         with torch.no_grad():
             total = number(stream.expand(sums, *stream.shape))
-        at_attention, values = dict[int, Tensor](), list[Tensor]()
-        for i in reversed(range(layer)):
+        at_attention, values, below = dict[int, Tensor](), list[Tensor](), self._below(layer)
+        for i in reversed(range(below.layer, layer)):
             values.append((gradient * self.mlps[i]).sum(dim=-1))  # (S, n)
             (gradient, to_attention), more = self.through(i, gradient)
             constant = constant + more
@@ -198,14 +243,13 @@ class FrozenRun:
                 values.append(_taken(attention, to_attention).flatten(1))
                 if attention.b_o is not None:
                     constant = constant + (to_attention @ attention.b_o).sum(dim=-1)
-        for vectors in self.embedded.values():
-            values.append((gradient * vectors).sum(dim=-1))
-        constant = constant + (gradient * self.constant).sum(dim=(-1, -2))
+        values.append(below.values(gradient))
+        constant = constant + (gradient * below.rest).sum(dim=(-1, -2))
         values.append(constant[:, None])
         heads = (
             0 if a is None else a.q.size(0) for a in (f.attention for f in self.layers[:layer])
         )
-        parts = parts_of_walk(self.n, tuple(heads), tuple(self.embedded))
+        parts = parts_of_walk(self.n, tuple(heads), below.parts, below.layer)
         together = torch.cat(values, dim=1).cpu().double().numpy()
         shares = Shares(parts, together, total.cpu().double().numpy())
         return Walk(shares, at_attention)
@@ -235,15 +279,14 @@ class FrozenRun:
 
         `rows`: those of a layer's attention to compute, if it is not all of them.
         """
-        sources = [_sources(parts) for parts in collections]
+        sources, below = [_sources(parts) for parts in collections], self._below(layer)
         zeros = torch.zeros_like(self.constant)[None]
         # 1 where a collection has the biases (S, 1, 1)
         biased = zeros.new_tensor([any(p.source is None for p in c) for c in collections])
         biased = biased[:, None, None]
-        at = biased * self.constant
-        for kind, vectors in self.embedded.items():
-            at = at + torch.stack([only_at(vectors, own[kind, None, None]) for own in sources])
-        for i, frozen in enumerate(self.layers[:layer]):
+        at = biased * below.rest + torch.stack([below.only(parts) for parts in collections])
+        for i in range(below.layer, layer):
+            frozen = self.layers[i]
             attended = torch.zeros_like(at)
             if (attention := frozen.attention) is not None:
                 heads = range(attention.q.size(0))
@@ -286,19 +329,24 @@ def _sources(parts: Sequence[Part]) -> Sources:
 
 
 @lru_cache(maxsize=4)
+def parts_below(n: int, embedded: tuple[Embedded, ...]) -> tuple[Part, ...]:
+    """The parts of the stream before the first layer."""
+    return tuple(Part(kind, source=token) for kind in embedded for token in range(n))
+
+
+@lru_cache(maxsize=4)
 def parts_of_walk(
-    n: int, heads: tuple[int, ...], embedded: tuple[Embedded, ...]
+    n: int, heads: tuple[int, ...], below: tuple[Part, ...], first: int = 0
 ) -> tuple[Part, ...]:
-    """The parts of a walk down layers with these numbers of heads, in its order.
+    """The parts of a walk down to the layer `first`, by all layers' heads, in its order.
 
     A long text has as many that walks must share them.
     """
     parts = list[Part]()
-    for i in reversed(range(len(heads))):
+    for i in reversed(range(first, len(heads))):
         parts += [Part("mlp", i, None, token) for token in range(n)]
         parts += [Part("head", i, h, token) for h in range(heads[i]) for token in range(n)]
-    parts += [Part(kind, source=token) for kind in embedded for token in range(n)]
-    return *parts, Part("biases")
+    return *parts, *below, Part("biases")
 
 
 def _reached(gradient: Tensor) -> Tensor:
