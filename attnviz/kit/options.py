@@ -647,7 +647,7 @@ ShowsKind: TypeAlias = Annotated[
         help="The attention to show. In an encoder-decoder: from its output to its input (cross), "
         "or within either of them (default: cross). In a model that reads images: to the image "
         "(cross, if it has cross-attention), or within the image (encoder). The implicit "
-        "attention of Mamba-2 layers (implicit).",
+        "attention of Mamba-2 and Gated DeltaNet layers (implicit).",
     ),
 ]
 RUN = (
