@@ -115,7 +115,7 @@ def test_implicit_weights_are_those_of_the_recurrence(model: Any, text: str) -> 
         np.testing.assert_allclose(y[0], mixed, atol=1e-5 * float(y.abs().max()))
         for head in range(HEADS):
             found, wanted = captured.pattern(layer, head), m[head].numpy()
-            assert np.abs(found - wanted).max() < 2e-5 * np.abs(wanted).max(), (layer, head)
+            assert np.abs(found - wanted).max() < 1e-5 * np.abs(wanted).max(), (layer, head)
 
 
 def test_listening_changes_nothing_that_the_model_computes(model: Any) -> None:
