@@ -15,7 +15,8 @@ from attnviz.errors import ModelError
 from attnviz.models import engine
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.frozen.contrast import Contrast, HeadOutput
-from attnviz.models.frozen.run import FrozenRun, writes
+from attnviz.models.frozen.last import writes
+from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.huggingface.attention import recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.frozen import freeze_transformers
