@@ -137,10 +137,9 @@ def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: Tex
     choice, query, _ = one_row(prepared, question.head, question.query)
     (head,) = choice.heads
     sums, explained = frozen_with(prepared, question.features)
-    if explained and explained.layer > head.layer:
+    if explained and explained.layer + explained.mlp > head.layer:
         raise UsageError(
-            f"{head} does not read the stream before layer {explained.layer}, which "
-            f"{option('features')} is of",
+            f"{head} does not read {explained.what}, which {option('features')} is of",
             "name a later head, or another dictionary",
         )
     row, tokens = sums.row(head, query), prepared.empty.key_tokens

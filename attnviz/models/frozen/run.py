@@ -51,7 +51,7 @@ class Walk:
 
 @dataclass(frozen=True, eq=False)
 class StreamParts:
-    """The stream that arrives at a layer, as a sum.
+    """The stream that arrives at a layer, or what its MLP writes, as a sum.
 
     Each of the `parts` (P) is a vector of `vectors` (P, d), at a token of `tokens` (P); `rest`
     (n, d) is there whatever the tokens are.
@@ -62,6 +62,7 @@ class StreamParts:
     tokens: Tensor
     vectors: Tensor
     rest: Tensor
+    mlp: bool = False
 
     @cached_property
     def _numbers(self) -> Mapping[Part, int]:
@@ -88,7 +89,7 @@ class FrozenRun:
     and that which leaves the last one (layers + 1), each (n, d). `output` is None where the model
     has no output layer of which logits are affine. `vocabulary` (V, d): what each token's embedding
     adds to the stream; None where a norm is between. `rotary`: queries and keys are turned by
-    their positions. `features`: parts of the stream at a layer, in the place of all that wrote it.
+    their positions. `features`: parts in the place of all that wrote a stream, or of an MLP.
     """
 
     embedded: Mapping[Embedded, Tensor]
@@ -120,7 +121,12 @@ class FrozenRun:
     def _below(self, layer: int) -> StreamParts:
         """The parts with which the stream that arrives at a layer begins."""
         below = self.features
-        return self._embeddings if below is None or below.layer > layer else below
+        return self._embeddings if below is None or below.mlp or below.layer > layer else below
+
+    def _fed(self, layer: int) -> StreamParts | None:
+        """The parts in the place of a layer's MLP."""
+        own = self.features
+        return own if own is not None and own.mlp and own.layer == layer else None
 
     @property
     def at_once(self) -> int:
@@ -130,13 +136,15 @@ class FrozenRun:
     @cached_property
     def mlps(self) -> list[Tensor]:
         """The addition of each layer beside its attention (n, d), by difference."""
-        added, streams = list[Tensor](), self.streams
-        for layer, stream, after in zip(self.layers, streams, streams[1:], strict=False):
-            none = torch.zeros_like(stream)
-            attended = none if layer.attention is None else layer.attention.attended
-            with torch.no_grad():
-                added.append(after - layer.passes(stream[None], attended[None])[0])
-        return added
+        layers = range(len(self.layers))
+        return [self.streams[i + 1] - self.behind_attention(i) for i in layers]
+
+    @torch.no_grad()
+    def behind_attention(self, layer: int) -> Tensor:
+        """The stream between a layer's attention and its MLP (n, d)."""
+        stream, attention = self.streams[layer], self.layers[layer].attention
+        attended = torch.zeros_like(stream) if attention is None else attention.attended
+        return self.layers[layer].passes(stream[None], attended[None])[0]
 
     def row(self, head: Head, query: int) -> ScoreRow:
         """The scores and weights of one row."""
@@ -232,7 +240,11 @@ class FrozenRun:
             total = number(stream.expand(sums, *stream.shape))
         at_attention, values, below = dict[int, Tensor](), list[Tensor](), self._below(layer)
         for i in reversed(range(below.layer, layer)):
-            values.append((gradient * self.mlps[i]).sum(dim=-1))  # (S, n)
+            if fed := self._fed(i):
+                values.append(fed.values(gradient))
+                constant = constant + (gradient * fed.rest).sum(dim=(-1, -2))
+            else:
+                values.append((gradient * self.mlps[i]).sum(dim=-1))  # (S, n)
             (gradient, to_attention), more = self.through(i, gradient)
             constant = constant + more
             attention = self.layers[i].attention
@@ -247,7 +259,9 @@ class FrozenRun:
         heads = (
             0 if a is None else a.q.size(0) for a in (f.attention for f in self.layers[:layer])
         )
-        parts = parts_of_walk(self.n, tuple(heads), below.parts, below.layer)
+        fed = self.features if self.features is not None and self.features.mlp else None
+        within = None if fed is None else (fed.layer, fed.parts)
+        parts = parts_of_walk(self.n, tuple(heads), below.parts, below.layer, within)
         together = torch.cat(values, dim=1).cpu().double().numpy()
         shares = Shares(parts, together, total.cpu().double().numpy())
         return Walk(shares, at_attention)
@@ -293,7 +307,11 @@ class FrozenRun:
                 if attention.b_o is not None:
                     attended = attended + biased * attention.b_o
             at = frozen.passes(at, attended) - (1 - biased) * frozen.passes(zeros, zeros)
-            at = at + torch.stack([only_at(self.mlps[i], each["mlp", i, None]) for each in sources])
+            if fed := self._fed(i):
+                at = at + biased * fed.rest + torch.stack([fed.only(c) for c in collections])
+            else:
+                own = [only_at(self.mlps[i], each["mlp", i, None]) for each in sources]
+                at = at + torch.stack(own)
         return at
 
     def query_of(
@@ -334,15 +352,21 @@ def parts_below(n: int, embedded: tuple[Embedded, ...]) -> tuple[Part, ...]:
 
 @lru_cache(maxsize=4)
 def parts_of_walk(
-    n: int, heads: tuple[int, ...], below: tuple[Part, ...], first: int = 0
+    n: int,
+    heads: tuple[int, ...],
+    below: tuple[Part, ...],
+    first: int = 0,
+    fed: tuple[int, tuple[Part, ...]] | None = None,
 ) -> tuple[Part, ...]:
     """The parts of a walk down to the layer `first`, by all layers' heads, in its order.
 
-    A long text has as many that walks must share them.
+    `fed`: a layer, and the parts in the place of its MLP. A long text has as many parts that walks
+    must share them.
     """
     parts = list[Part]()
     for i in reversed(range(first, len(heads))):
-        parts += [Part("mlp", i, None, token) for token in range(n)]
+        mlps = (Part("mlp", i, None, token) for token in range(n))
+        parts += fed[1] if fed is not None and fed[0] == i else mlps
         parts += [Part("head", i, h, token) for h in range(heads[i]) for token in range(n)]
     return *parts, *below, Part("biases")
 
