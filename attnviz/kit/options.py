@@ -177,8 +177,8 @@ FeaturesIn: TypeAlias = Annotated[
         "What is asked",
         "--features",
         metavar="FOLDER",
-        help="A sparse autoencoder, in a folder of sae-lens: the features that it finds in the "
-        "stream of its layer take the place of the parts that wrote this stream.",
+        help="A sparse autoencoder or transcoder, in a folder of sae-lens: its features take the "
+        "place of the parts that wrote the stream of its layer, or of its MLP.",
     ),
 ]
 

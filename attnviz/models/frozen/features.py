@@ -100,7 +100,9 @@ def read_dictionary(folder: Path, width: int, layers: int) -> Dictionary:
     k = settings.get("k", kwargs.get("k") if isinstance(kwargs, dict) else None)
     topk = (settings.get("activation_fn_str") or settings.get("activation_fn")) == "topk"
     architecture = "topk" if topk else str(settings.get("architecture", "standard"))
-    if place is None or architecture not in BIASES:
+    if architecture not in BIASES:
+        raise _refused(folder, f"has the architecture {architecture!r}")
+    if place is None:
         raise _refused(
             folder,
             "is neither of the stream between two layers nor of what an MLP reads and writes",
