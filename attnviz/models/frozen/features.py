@@ -190,11 +190,12 @@ def with_features(run: FrozenRun, dictionary: Dictionary) -> tuple[FrozenRun, Ex
         torch.cat([tokens, torch.tensor(every, device=tokens.device)]),
         torch.cat([vectors, left]),
         rest,
-        mlp=reads is not None,
     )
     spread = (stream - stream.mean(dim=0)).square().sum()
     explained = 1 - float(left.square().sum() / spread.clamp_min(1e-30))
-    return replace(run, features=parts), Explained(dictionary.name, layer, parts.mlp, explained)
+    of_mlp = reads is not None
+    own = replace(run, fed={layer: parts}) if of_mlp else replace(run, features=parts)
+    return own, Explained(dictionary.name, layer, of_mlp, explained)
 
 
 def _given(run: FrozenRun, layer: int, point: str | None) -> Tensor:

@@ -11,7 +11,7 @@ Letters in the shape comments: B batch, n tokens, d d_model, h heads, g heads of
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Literal, TypeAlias
@@ -62,7 +62,6 @@ class StreamParts:
     tokens: Tensor
     vectors: Tensor
     rest: Tensor
-    mlp: bool = False
 
     @cached_property
     def _numbers(self) -> Mapping[Part, int]:
@@ -89,7 +88,8 @@ class FrozenRun:
     and that which leaves the last one (layers + 1), each (n, d). `output` is None where the model
     has no output layer of which logits are affine. `vocabulary` (V, d): what each token's embedding
     adds to the stream; None where a norm is between. `rotary`: queries and keys are turned by
-    their positions. `features`: parts in the place of all that wrote a stream, or of an MLP.
+    their positions. `features`: parts in the place of all that wrote a stream; `fed`: of the MLPs
+    of some layers.
     """
 
     embedded: Mapping[Embedded, Tensor]
@@ -100,6 +100,7 @@ class FrozenRun:
     vocabulary: Tensor | None = None
     rotary: bool = False
     features: StreamParts | None = None
+    fed: Mapping[int, StreamParts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         total = torch.stack([*self.embedded.values(), self.constant]).sum(dim=0)
@@ -121,12 +122,7 @@ class FrozenRun:
     def _below(self, layer: int) -> StreamParts:
         """The parts with which the stream that arrives at a layer begins."""
         below = self.features
-        return self._embeddings if below is None or below.mlp or below.layer > layer else below
-
-    def _fed(self, layer: int) -> StreamParts | None:
-        """The parts in the place of a layer's MLP."""
-        own = self.features
-        return own if own is not None and own.mlp and own.layer == layer else None
+        return self._embeddings if below is None or below.layer > layer else below
 
     @property
     def at_once(self) -> int:
@@ -240,7 +236,7 @@ class FrozenRun:
             total = number(stream.expand(sums, *stream.shape))
         at_attention, values, below = dict[int, Tensor](), list[Tensor](), self._below(layer)
         for i in reversed(range(below.layer, layer)):
-            if fed := self._fed(i):
+            if fed := self.fed.get(i):
                 values.append(fed.values(gradient))
                 constant = constant + (gradient * fed.rest).sum(dim=(-1, -2))
             else:
@@ -259,9 +255,8 @@ class FrozenRun:
         heads = (
             0 if a is None else a.q.size(0) for a in (f.attention for f in self.layers[:layer])
         )
-        fed = self.features if self.features is not None and self.features.mlp else None
-        within = None if fed is None else (fed.layer, fed.parts)
-        parts = parts_of_walk(self.n, tuple(heads), below.parts, below.layer, within)
+        mlps = tuple((i, fed.parts) for i, fed in self.fed.items())
+        parts = parts_of_walk(self.n, tuple(heads), below.parts, below.layer, mlps)
         together = torch.cat(values, dim=1).cpu().double().numpy()
         shares = Shares(parts, together, total.cpu().double().numpy())
         return Walk(shares, at_attention)
@@ -307,7 +302,7 @@ class FrozenRun:
                 if attention.b_o is not None:
                     attended = attended + biased * attention.b_o
             at = frozen.passes(at, attended) - (1 - biased) * frozen.passes(zeros, zeros)
-            if fed := self._fed(i):
+            if fed := self.fed.get(i):
                 at = at + biased * fed.rest + torch.stack([fed.only(c) for c in collections])
             else:
                 own = [only_at(self.mlps[i], each["mlp", i, None]) for each in sources]
@@ -356,17 +351,16 @@ def parts_of_walk(
     heads: tuple[int, ...],
     below: tuple[Part, ...],
     first: int = 0,
-    fed: tuple[int, tuple[Part, ...]] | None = None,
+    fed: tuple[tuple[int, tuple[Part, ...]], ...] = (),
 ) -> tuple[Part, ...]:
     """The parts of a walk down to the layer `first`, by all layers' heads, in its order.
 
-    `fed`: a layer, and the parts in the place of its MLP. A long text has as many parts that walks
-    must share them.
+    `fed`: layers, and the parts in the place of their MLPs. A long text has as many parts that
+    walks must share them.
     """
     parts = list[Part]()
     for i in reversed(range(first, len(heads))):
-        mlps = (Part("mlp", i, None, token) for token in range(n))
-        parts += fed[1] if fed is not None and fed[0] == i else mlps
+        parts += dict(fed).get(i) or [Part("mlp", i, None, token) for token in range(n)]
         parts += [Part("head", i, h, token) for h in range(heads[i]) for token in range(n)]
     return *parts, *below, Part("biases")
 
