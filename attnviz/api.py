@@ -139,7 +139,8 @@ def load_model(
         device: "cpu", "cuda:1" or any other of torch; "auto" takes a graphics processor, if any.
         dtype: the type that it runs in, "bfloat16" or "float16"; "auto" is float32.
         kind: the attention of an encoder-decoder: "cross" (None), "encoder" or "decoder";
-            "implicit": the implicit attention of Mamba-2 layers, for `show` and `capture`.
+            "implicit": the implicit attention of Mamba-2 and Gated DeltaNet layers, for `show` and
+                `capture`.
         causal: mask later tokens in `embeddings`, which have no mask of their own.
         max_memory: bytes that may be used; None is 80% of the free memory.
 

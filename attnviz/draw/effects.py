@@ -283,11 +283,10 @@ def _is_left(part: Part) -> bool:
 
 
 def said_of_features(explained: Explained) -> str:
-    """The dictionary that named the features, and how far they explain its stream."""
+    """The dictionary that named the features, and how far they explain what it is of."""
     return (
-        f"features are of the dictionary {readable(explained.dictionary)}, of the stream before "
-        f"layer {explained.layer}: they explain {explained.share:.0%} of its variance over the "
-        "tokens of this text"
+        f"features are of the dictionary {readable(explained.dictionary)}, of {explained.what}: "
+        f"they explain {explained.share:.0%} of its variance over the tokens of this text"
     )
 
 

@@ -46,7 +46,7 @@ MERGED = {
 
 
 IMPLICIT = (
-    "implicit attention of Mamba-2 layers, signed: M of y = M·x + D·x before gate and norm; rows "
+    "implicit attention of recurrent layers, signed: M of y = M·x + D·x before gate and norm; rows "
     "do not sum to 1"
 )
 

@@ -177,8 +177,8 @@ FeaturesIn: TypeAlias = Annotated[
         "What is asked",
         "--features",
         metavar="FOLDER",
-        help="A sparse autoencoder, in a folder of sae-lens: the features that it finds in the "
-        "stream of its layer take the place of the parts that wrote this stream.",
+        help="A sparse autoencoder or transcoder, in a folder of sae-lens: its features take the "
+        "place of the parts that wrote the stream of its layer, or of its MLP.",
     ),
 ]
 
@@ -647,7 +647,7 @@ ShowsKind: TypeAlias = Annotated[
         help="The attention to show. In an encoder-decoder: from its output to its input (cross), "
         "or within either of them (default: cross). In a model that reads images: to the image "
         "(cross, if it has cross-attention), or within the image (encoder). The implicit "
-        "attention of Mamba-2 layers (implicit).",
+        "attention of Mamba-2 and Gated DeltaNet layers (implicit).",
     ),
 ]
 RUN = (

@@ -544,15 +544,27 @@ def frozen(prepared: Prepared) -> "FrozenRun":
     return model.freeze(prepared.ids)
 
 
-def frozen_with(prepared: Prepared, features: str | None) -> tuple["FrozenRun", Explained | None]:
-    """The same with the features of the dictionary in a folder, if one is named."""
+def frozen_with(
+    prepared: Prepared, features: str | None, reader: Head | None = None
+) -> tuple["FrozenRun", Explained | None]:
+    """The same with the features of the dictionary in a folder, if one is named.
+
+    Raises:
+        UsageError: `reader` does not read what the dictionary is of.
+    """
     run = frozen(prepared)
     if features is None:
         return run, None
     from attnviz.models.frozen.features import read_dictionary, with_features
 
     width, layers = run.constant.size(1), len(run.layers)
-    return with_features(run, read_dictionary(Path(features), width, layers))
+    run, explained = with_features(run, read_dictionary(Path(features), width, layers))
+    if reader is not None and explained.layer + explained.mlp > reader.layer:
+        raise UsageError(
+            f"{reader} does not read {explained.what}, which {option('features')} is of",
+            "name a later head, or another dictionary",
+        )
+    return run, explained
 
 
 def loss_of(model: "LoadedModel", tokens: Sequence[Token]) -> TextLoss | None:

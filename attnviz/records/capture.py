@@ -182,7 +182,7 @@ tokens, each in the row of the position that predicted it, to the prompt and the
 PairKind: TypeAlias = Literal["cross", "encoder", "decoder"]
 """One of the attentions of an encoder-decoder."""
 ShownKind: TypeAlias = Literal["cross", "encoder", "decoder", "implicit"]
-"""One of the attentions of a model with several: an encoder-decoder, or with Mamba-2 layers."""
+"""One of the attentions of a model with several: an encoder-decoder, or with recurrent layers."""
 
 VALUE_NORMS = "value_norms"
 """The extra that holds ‖v·W_O‖, (layers, heads, n_keys), NaN without such a head."""
@@ -212,7 +212,7 @@ class ModelIdentity:
     its own code, which was not run. `differs`: why its tokens may differ from those of
     transformers, or the settings left out. `hooks`: the number that a user has registered on its
     modules, which its name then states. `added`: the vectors added to its stream, likewise.
-    `implicit`: its heads are those of Mamba-2 layers. `reads_images`: with a text. `reads`: the
+    `implicit`: its heads are those of recurrent layers. `reads_images`: with a text. `reads`: the
     only kind of input. A saved capture lacks the last 7.
     """
 

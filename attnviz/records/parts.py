@@ -25,8 +25,8 @@ class Part(NamedTuple):
 
     `layer` and `head`: of a head, an MLP or a layer. `source`: the position of its token: an
     embedding's own, the key of a head, or the position of an MLP; None for a sum over several.
-    `feature`: the number of a feature in a dictionary of the stream that arrives at `layer`;
-    what the dictionary leaves is "unexplained".
+    `feature`: the number of a feature in a dictionary of the stream that arrives at `layer`, or of
+    what its MLP writes; what the dictionary leaves is "unexplained".
     """
 
     kind: PartKind | Literal["residual"]
@@ -42,12 +42,20 @@ FEATURE = "The number of the feature in a dictionary, where the part is one."
 
 @dataclass(frozen=True)
 class Explained:
-    """A dictionary, the layer whose incoming stream it is of, and the share of this stream's
-    variance over the tokens of a text that its features explain."""
+    """A dictionary, what it is of, and the share of this one's variance over the tokens of a text
+    that its features explain: the stream that arrives at `layer`, or what the MLP there writes."""
 
     dictionary: str
     layer: int
+    mlp: bool
     share: float
+
+    @property
+    def what(self) -> str:
+        """What it is of, in words."""
+        return f"{'what the MLP of' if self.mlp else 'the stream before'} layer {self.layer}" + (
+            " writes" if self.mlp else ""
+        )
 
 
 def grouped(part: Part, group: Group) -> Part:

@@ -107,7 +107,7 @@ class Additions:
 
 @dataclass(frozen=True)
 class Implicit:
-    """Implicit attention of Mamba-2 layers replaced weights; it has a sign."""
+    """Implicit attention of recurrent layers replaced weights; it has a sign."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from attnviz.errors import ModelError
 from attnviz.models import engine
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.frozen.contrast import Contrast, HeadOutput
-from attnviz.models.frozen.run import FrozenRun, writes
+from attnviz.models.frozen.last import writes
+from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.huggingface.attention import recording
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.frozen import freeze_transformers
@@ -479,3 +480,27 @@ def test_no_tensor_of_a_long_text_is_its_square(
     for one, other in zip(in_rows, whole, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
     assert largest.size < 8 * n * n  # of one head, in float64
+
+
+PARALLEL_OR_BEHIND = {"gpt_neox", "cohere", "olmo2"}
+"""Their MLPs read the stream before attention, or no norm of the stream."""
+
+
+@pytest.mark.parametrize("architecture", READ, ids=lambda a: a.name)
+def test_what_an_mlp_is_given_is_known_where_a_norm_gives_it(architecture: Architecture) -> None:
+    run, model = frozen(architecture, torch.float32), model_of(architecture)
+    given = list[torch.Tensor]()
+    mlps = [m for name, m in model.named_modules() if name.endswith((".mlp", ".feed_forward"))]
+    hooks = [m.register_forward_pre_hook(lambda _, args: given.append(args[0])) for m in mlps]
+    with torch.no_grad():
+        model(**architecture.inputs())
+    for hook in hooks:
+        hook.remove()
+    for layer, read in zip(run.layers, given or [None] * len(run.layers), strict=True):
+        stream = run.behind_attention(run.layers.index(layer))
+        norm = layer.before_mlp(stream)
+        if read is not None:
+            unknown = architecture.name in PARALLEL_OR_BEHIND or layer.attention is None
+            assert (norm is None) == unknown
+        if norm is not None and read is not None:
+            assert frozen_layer.near(norm(stream[None])[0], read.reshape(stream.shape))

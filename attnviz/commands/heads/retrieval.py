@@ -150,7 +150,7 @@ def _written(prepared: Prepared, stack: Haystack) -> list[tuple[Head, float]]:
     arXiv 2607.01002, section 3: Σ_needle φ − (|needle| / |elsewhere|)·Σ_elsewhere φ, the mean over
     the answer's tokens, where φ is as in `writes`.
     """
-    from attnviz.models.frozen.run import writes
+    from attnviz.models.frozen.last import writes
 
     queries, needle, elsewhere = list(stack.copied), list(stack.needle), list(stack.elsewhere)
     ids = [stack.ids[key] for key in stack.copied.values()]

@@ -136,20 +136,13 @@ def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: Tex
     prepared = prepare(model, text, options)
     choice, query, _ = one_row(prepared, question.head, question.query)
     (head,) = choice.heads
-    sums, explained = frozen_with(prepared, question.features)
-    if explained and explained.layer > head.layer:
-        raise UsageError(
-            f"{head} does not read the stream before layer {explained.layer}, which "
-            f"{option('features')} is of",
-            "name a later head, or another dictionary",
-        )
+    sums, explained = frozen_with(prepared, question.features, head)
     row, tokens = sums.row(head, query), prepared.empty.key_tokens
     key, versus = _keys(tokens, row, query, question)
     from attnviz.models.frozen.contrast import Contrast
 
     contrast = Contrast(sums, head, query, key, versus)
     shares = {"query": contrast.query_walk.shares, "key": contrast.key_walk.shares}
-    error = _error_of(model, shares.values())
     query_parts, key_parts, table = contrast.table(question.group, question.top)
     return Why(
         capture=prepared.empty,
@@ -168,7 +161,7 @@ def ask_why(model: "LoadedModel", text: str, question: WhyQuestion, options: Tex
         query_parts=query_parts,
         key_parts=key_parts,
         table=table,
-        error=error,
+        error=_error_of(model, shares.values()),
         trees=[(s, contrast.tree(s, question.depth, BRANCHES)) for s in SIDES if question.depth],
         removals=[contrast.without(s, _strongest(shares[s])) for s in SIDES if question.check],
         roles=roles_of(prepared.empty, question.roles, question.segments),

@@ -216,10 +216,11 @@ def strongest(shares: Shares) -> Iterator[tuple[Part, float]]:
 
 EXPLAINED = Fields[Explained](
     "ExplainedObject",
-    "A dictionary of features, and the stream that it is of.",
+    "A dictionary of features, and what it is of.",
     (
         Field("dictionary", str),
-        Field("layer", int, "Of the stream that arrives at this layer."),
+        Field("layer", int),
+        Field("mlp", bool, "Of what this layer's MLP writes, not of the stream that arrives."),
         Field(
             "share", float, "The share of its variance over the text's tokens that they explain."
         ),

@@ -45,7 +45,7 @@ class ModelSizes:
 
     `heads_per_layer`: those of `kind`, one of an encoder-decoder's three attentions.
     `context`: the largest number of tokens that the model takes. `bos_id`: its beginning token.
-    `implicit`: its Mamba-2 layers are asked for, whose heads are seen at work. `reads`: its
+    `implicit`: its recurrent layers are asked for, whose heads are seen at work. `reads`: its
     only input.
     """
 
@@ -71,14 +71,14 @@ def token_id(value: object, vocab_size: int) -> int | None:
 
 def _of_pair(kind: Kind | ShownKind | None) -> Kind:
     if kind == "implicit":
-        raise lacks_mamba2()
+        raise lacks_implicit()
     return "cross" if kind is None or kind == "self" else kind
 
 
 def check_kind(kind: Kind | ShownKind | None) -> None:
-    """Check the kind of attention of a model that is not an encoder-decoder, without Mamba-2."""
+    """Check the kind of attention of a model that is neither an encoder-decoder nor implicit."""
     if kind == "implicit":
-        raise lacks_mamba2()
+        raise lacks_implicit()
     if kind not in (None, "self"):
         raise UsageError(
             f"{option('kind', kind)} is for encoder-decoders, which this model is not",
@@ -90,11 +90,11 @@ SHOWN_SO = f"show it with {option('kind', 'implicit')}"
 """The advice for a model whose only attention is implicit."""
 
 
-def lacks_mamba2() -> UsageError:
+def lacks_implicit() -> UsageError:
     """The error for a model without implicit attention."""
     return UsageError(
-        f"{option('kind', 'implicit')} is for models with Mamba-2 layers, but this model has none "
-        "that attnviz knows",
+        f"{option('kind', 'implicit')} is for models with Mamba-2 or Gated DeltaNet layers, but "
+        "this model has none that attnviz knows",
         "leave it out",
     )
 

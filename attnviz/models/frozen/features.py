@@ -1,9 +1,11 @@
-"""Sparse autoencoders: the features of a stream, in the place of all that wrote it.
+"""Sparse autoencoders and transcoders: features in the place of what wrote a stream.
 
 A dictionary encodes the stream x at a layer as x = Σ a_f·W_dec[f] + b_dec + rest, with few features
 f that are active (Bricken et al. 2023, "Towards Monosemanticity"; Rajamanoharan et al. 2024, arXiv
 2407.14435, for JumpReLU; Gao et al. 2024, arXiv 2406.04093, for top-k). Letters in the shape
-comments as in `models/frozen/run.py`; F: features of a dictionary.
+comments as in `models/frozen/run.py`; F: features of a dictionary. A transcoder encodes x as
+what is given to an MLP, and its features add up to what this MLP writes (Dunefsky, Chlenski and
+Nanda 2024, "Transcoders Find Interpretable LLM Feature Circuits").
 """
 
 import re
@@ -23,12 +25,17 @@ from attnviz.models.frozen.run import FrozenRun, StreamParts
 from attnviz.records.parts import Explained, Part
 
 SETTINGS, WEIGHTS = "cfg.json", "sae_weights.safetensors"
-HOOK = re.compile(r"blocks\.(?P<layer>\d{1,5})\.hook_resid_(?P<where>pre|post)")
+HOOK = re.compile(r"blocks\.(?P<layer>\d{1,5})\.(?P<point>[a-z0-9_.]+)")
+PRE, POST, WRITTEN = "hook_resid_pre", "hook_resid_post", "hook_mlp_out"
+GIVEN = ("hook_resid_mid", "hook_mlp_in", "ln2.hook_normalized", "mlp.hook_in")
+"""Hook points of TransformerLens: before an MLP's norm; behind it, without its weight and with."""
 BIASES = {
     "standard": ("b_enc",),
     "topk": ("b_enc",),
     "jumprelu": ("b_enc", "threshold"),
     "gated": ("b_gate", "r_mag", "b_mag"),
+    "transcoder": ("b_enc",),
+    "jumprelu_transcoder": ("b_enc", "threshold"),
 }
 """The vectors (F) of each architecture."""
 PLAIN: Mapping[str, tuple[Any, ...]] = {
@@ -45,14 +52,16 @@ MOST_NUMBERS = 1 << 28
 
 @dataclass(frozen=True, eq=False)
 class Dictionary:
-    """A sparse autoencoder of the stream that arrives at `layer`.
+    """A sparse autoencoder of the stream that arrives at `layer`, or of what the MLP there writes.
 
-    `tensors`: W_enc (d, F), W_dec (F, d), b_dec (d), and those of `BIASES`. `centred`: b_dec is
-    subtracted before it encodes. `k`: the number of active features, for top-k.
+    `reads`: the hook point of the MLP that it encodes; None for the stream. `tensors`: W_enc
+    (d, F), W_dec (F, d), b_dec (d), and those of `BIASES`. `centred`: b_dec is subtracted before it
+    encodes. `k`: the number of active features, for top-k.
     """
 
     name: str
     layer: int
+    reads: str | None
     architecture: str
     tensors: Mapping[str, Tensor]
     centred: bool
@@ -86,31 +95,50 @@ def read_dictionary(folder: Path, width: int, layers: int) -> Dictionary:
     settings = read_object(folder / SETTINGS)
     metadata = settings.get("metadata")
     of_hook = {**settings, **(metadata if isinstance(metadata, dict) else {})}
-    hook = HOOK.fullmatch(str(of_hook.get("hook_name") or of_hook.get("hook_point")))
+    place = _place(of_hook)
     kwargs = settings.get("activation_fn_kwargs") or {}
     k = settings.get("k", kwargs.get("k") if isinstance(kwargs, dict) else None)
     topk = (settings.get("activation_fn_str") or settings.get("activation_fn")) == "topk"
     architecture = "topk" if topk else str(settings.get("architecture", "standard"))
-    if hook is None or architecture not in BIASES:
-        raise _refused(folder, "is not a sparse autoencoder of the stream between two layers")
+    if architecture not in BIASES:
+        raise _refused(folder, f"has the architecture {architecture!r}")
+    if place is None:
+        raise _refused(
+            folder,
+            "is neither of the stream between two layers nor of what an MLP reads and writes",
+        )
     for name, plain in PLAIN.items():
         if of_hook.get(name) not in plain:
             raise _refused(folder, f"has {name} = {of_hook[name]!r}")
-    layer = int(hook["layer"]) + (hook["where"] == "post")
+    layer, reads = place
     tensors = _tensors(folder)
     features = tensors["W_enc"].size(-1) if "W_enc" in tensors else 0
     shapes = {"W_enc": (width, features), "W_dec": (features, width), "b_dec": (width,)}
     shapes |= dict.fromkeys(BIASES[architecture], (features,))
     found = {name: tuple(tensors[name].shape) for name in shapes if name in tensors}
-    if found != shapes or not features or layer > layers:
+    if found != shapes or not features or layer + (reads is not None) > layers:
         raise _refused(folder, f"is not of this model, whose {layers} layers are {width} wide")
     if architecture == "topk" and not (type(k) is int and 0 < k <= features):
         raise _refused(folder, "does not say how many features are active (k)")
     own = {name: tensors[name].float() for name in shapes}
     if not all(bool(each.isfinite().all()) for each in own.values()):
         raise _refused(folder, "has weights that are not numbers")
-    centred = settings.get("apply_b_dec_to_input", True) is not False
-    return Dictionary(folder.name, layer, architecture, own, centred, k or 0)
+    centred = settings.get("apply_b_dec_to_input", True) is not False and reads not in GIVEN
+    return Dictionary(folder.name, layer, reads, architecture, own, centred, k or 0)
+
+
+def _place(settings: Mapping[str, Any]) -> tuple[int, str | None] | None:
+    """The layer of a dictionary's hook points, and the one that it reads, if it is of an MLP."""
+    name = str(settings.get("hook_name") or settings.get("hook_point"))
+    read, written = (
+        HOOK.fullmatch(str(each)) for each in (name, settings.get("hook_name_out") or name)
+    )
+    if read is None or written is None or read["layer"] != written["layer"]:
+        return None
+    layer, ways = int(read["layer"]), (read["point"], written["point"])
+    if ways in ((PRE, PRE), (POST, POST)):
+        return layer + (ways[0] == POST), None
+    return (layer, ways[0]) if ways[0] in (*GIVEN, WRITTEN) and ways[1] == WRITTEN else None
 
 
 def _tensors(folder: Path) -> dict[str, Tensor]:
@@ -134,11 +162,17 @@ def _refused(folder: Path, wrong: str) -> ModelError:
 
 @torch.no_grad()
 def with_features(run: FrozenRun, dictionary: Dictionary) -> tuple[FrozenRun, Explained]:
-    """The run with the features of a dictionary in the place of what wrote its stream."""
-    layer, t = dictionary.layer, dictionary.tensors
-    stream = run.streams[layer]
+    """The run with the features of a dictionary in the place of what wrote its stream.
+
+    Raises:
+        InputError: too many features are active.
+        ModelError: the model does not show what its MLPs read.
+    """
+    layer, reads, t = dictionary.layer, dictionary.reads, dictionary.tensors
+    stream = run.streams[layer] if reads is None else run.mlps[layer]  # or what is added to it
     t = {name: each.to(stream) for name, each in t.items()}
-    active = replace(dictionary, tensors=t).encode(stream)  # (n, F)
+    given = _given(run, layer, reads) if reads in GIVEN else stream
+    active = replace(dictionary, tensors=t).encode(given)  # (n, F)
     tokens, features = active.nonzero(as_tuple=True)
     if len(tokens) * stream.size(1) > MOST_NUMBERS:
         raise InputError(f"{len(tokens):,} features are active at the tokens", "shorten the text")
@@ -159,4 +193,19 @@ def with_features(run: FrozenRun, dictionary: Dictionary) -> tuple[FrozenRun, Ex
     )
     spread = (stream - stream.mean(dim=0)).square().sum()
     explained = 1 - float(left.square().sum() / spread.clamp_min(1e-30))
-    return replace(run, features=parts), Explained(dictionary.name, layer, explained)
+    of_mlp = reads is not None
+    own = replace(run, fed={layer: parts}) if of_mlp else replace(run, features=parts)
+    return own, Explained(dictionary.name, layer, of_mlp, explained)
+
+
+def _given(run: FrozenRun, layer: int, point: str | None) -> Tensor:
+    """What the MLP of a layer is given (n, d), at one of the hook points `GIVEN`."""
+    stream = run.behind_attention(layer)
+    norm = run.layers[layer].before_mlp(stream)
+    if norm is None:
+        raise ModelError(
+            "the norm before an MLP of this model is not known", f"leave {option('features')} out"
+        )
+    if point == "ln2.hook_normalized":
+        norm = replace(norm, weight=None, constant=None)
+    return stream if point in GIVEN[:2] else norm(stream[None])[0]

@@ -1,5 +1,7 @@
 """The last position of a text: the tokens it reads, and how far each part of it moves a logit.
 
+`writes` has the direct effect of every head at other positions, from a run that is held fixed.
+
 With the last norm held at what it was, a logit is affine in what was added to the residual stream
 at that position: the direct effect of a head, key by key, is exact (Elhage et al. 2021, "A
 Mathematical Framework for Transformer Circuits"; nostalgebraist 2020). One pass gives it, and keeps
@@ -17,9 +19,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from attnviz.errors import ModelError
 from attnviz.models.engine import numbers
 from attnviz.models.frozen.layer import FrozenOutput
-from attnviz.models.frozen.run import Embedded, gradients, parts_below, parts_of_walk
+from attnviz.models.frozen.run import (
+    Embedded,
+    FrozenRun,
+    gradients,
+    parts_below,
+    parts_of_walk,
+)
 from attnviz.records.capture import FloatArray
 from attnviz.records.parts import Shares
 
@@ -214,3 +223,49 @@ def _through(layer: LastLayer, gradient: Tensor) -> tuple[Tensor, Tensor]:
 
     (to_attention,), constant = gradients(number, torch.zeros_like(gradient)[:, None])
     return to_attention[:, 0], constant
+
+
+# What heads add to the logits of tokens, from each key, on the direct path.
+
+
+def writes(
+    run: FrozenRun, positions: Sequence[int], ids: Sequence[int]
+) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """For each layer with attention, the addends (h, S, n) to S logits, from the last layer on.
+
+    φ_j = a_j · v_j W_O · u: the weight of the query at a position on key j, times what its value
+    adds to the logit of a token there. u is the token's vector in the output layer, behind the
+    last norm, which is held at what it was. What later layers make of it does not count.
+
+    Raises:
+        ModelError: the logits are not sums.
+    """
+    output, stream = run.output, run.streams[-1]
+    if output is None:
+        raise ModelError(
+            "the logits of this model are not a sum over its parts",
+            "it caps them, or has no output layer that attnviz can follow; use another model",
+        )
+    most, at = run.at_once, list(positions)
+    parts = [slice(i, i + most) for i in range(0, len(at), most)]
+    rows = output.weight[list(ids)]  # (S, d)
+
+    def gradient(part: slice) -> Tensor:
+        own = at[part]
+
+        def logits(x: Tensor) -> Tensor:
+            return (output.reads(x)[range(len(own)), own] * rows[part]).sum(dim=-1)
+
+        return gradients(logits, stream.new_zeros((len(own), *stream.shape)))[0][0]  # (S, n, d)
+
+    below = list(map(gradient, parts))
+    for number in reversed(range(len(run.layers))):
+        both = [run.through(number, each)[0] for each in below]
+        below = [each for each, _ in both]
+        attention = run.layers[number].attention
+        if attention is None:
+            continue
+        added = [to[range(to.size(0)), at[part]] for part, (_, to) in zip(parts, both, strict=True)]
+        directions = torch.einsum("sd,hvd->hsv", torch.cat(added), attention.w_o)
+        of_keys = directions @ attention.values.transpose(1, 2)  # (h, S, n)
+        yield number, (attention.weights(torch.tensor(at)) * of_keys).cpu().double().numpy()

@@ -128,6 +128,10 @@ class FrozenLayer(ABC):
         """
 
     @abstractmethod
+    def before_mlp(self, x: Tensor) -> "FrozenNorm | None":
+        """The norm between the stream behind its attention (n, d) and its MLP; None if unknown."""
+
+    @abstractmethod
     def asks(self, x: Tensor, *, free: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         """The queries (B, h, n, d_k), keys and values (B, g, n, d_k or d_v): affine in x (B, n, d).
 

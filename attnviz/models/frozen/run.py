@@ -10,18 +10,16 @@ Letters in the shape comments: B batch, n tokens, d d_model, h heads, g heads of
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from attnviz.errors import ModelError
 from attnviz.models.engine import numbers
 from attnviz.models.frozen.layer import FrozenAttention, FrozenLayer, FrozenOutput, near, only_at
 from attnviz.records.heads import Head
@@ -53,7 +51,7 @@ class Walk:
 
 @dataclass(frozen=True, eq=False)
 class StreamParts:
-    """The stream that arrives at a layer, as a sum.
+    """The stream that arrives at a layer, or what its MLP writes, as a sum.
 
     Each of the `parts` (P) is a vector of `vectors` (P, d), at a token of `tokens` (P); `rest`
     (n, d) is there whatever the tokens are.
@@ -90,7 +88,8 @@ class FrozenRun:
     and that which leaves the last one (layers + 1), each (n, d). `output` is None where the model
     has no output layer of which logits are affine. `vocabulary` (V, d): what each token's embedding
     adds to the stream; None where a norm is between. `rotary`: queries and keys are turned by
-    their positions. `features`: parts of the stream at a layer, in the place of all that wrote it.
+    their positions. `features`: parts in the place of all that wrote a stream; `fed`: of the MLPs
+    of some layers.
     """
 
     embedded: Mapping[Embedded, Tensor]
@@ -101,6 +100,7 @@ class FrozenRun:
     vocabulary: Tensor | None = None
     rotary: bool = False
     features: StreamParts | None = None
+    fed: Mapping[int, StreamParts] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         total = torch.stack([*self.embedded.values(), self.constant]).sum(dim=0)
@@ -132,13 +132,15 @@ class FrozenRun:
     @cached_property
     def mlps(self) -> list[Tensor]:
         """The addition of each layer beside its attention (n, d), by difference."""
-        added, streams = list[Tensor](), self.streams
-        for layer, stream, after in zip(self.layers, streams, streams[1:], strict=False):
-            none = torch.zeros_like(stream)
-            attended = none if layer.attention is None else layer.attention.attended
-            with torch.no_grad():
-                added.append(after - layer.passes(stream[None], attended[None])[0])
-        return added
+        layers = range(len(self.layers))
+        return [self.streams[i + 1] - self.behind_attention(i) for i in layers]
+
+    @torch.no_grad()
+    def behind_attention(self, layer: int) -> Tensor:
+        """The stream between a layer's attention and its MLP (n, d)."""
+        stream, attention = self.streams[layer], self.layers[layer].attention
+        attended = torch.zeros_like(stream) if attention is None else attention.attended
+        return self.layers[layer].passes(stream[None], attended[None])[0]
 
     def row(self, head: Head, query: int) -> ScoreRow:
         """The scores and weights of one row."""
@@ -234,7 +236,11 @@ class FrozenRun:
             total = number(stream.expand(sums, *stream.shape))
         at_attention, values, below = dict[int, Tensor](), list[Tensor](), self._below(layer)
         for i in reversed(range(below.layer, layer)):
-            values.append((gradient * self.mlps[i]).sum(dim=-1))  # (S, n)
+            if fed := self.fed.get(i):
+                values.append(fed.values(gradient))
+                constant = constant + (gradient * fed.rest).sum(dim=(-1, -2))
+            else:
+                values.append((gradient * self.mlps[i]).sum(dim=-1))  # (S, n)
             (gradient, to_attention), more = self.through(i, gradient)
             constant = constant + more
             attention = self.layers[i].attention
@@ -249,7 +255,8 @@ class FrozenRun:
         heads = (
             0 if a is None else a.q.size(0) for a in (f.attention for f in self.layers[:layer])
         )
-        parts = parts_of_walk(self.n, tuple(heads), below.parts, below.layer)
+        mlps = tuple((i, fed.parts) for i, fed in self.fed.items())
+        parts = parts_of_walk(self.n, tuple(heads), below.parts, below.layer, mlps)
         together = torch.cat(values, dim=1).cpu().double().numpy()
         shares = Shares(parts, together, total.cpu().double().numpy())
         return Walk(shares, at_attention)
@@ -295,7 +302,11 @@ class FrozenRun:
                 if attention.b_o is not None:
                     attended = attended + biased * attention.b_o
             at = frozen.passes(at, attended) - (1 - biased) * frozen.passes(zeros, zeros)
-            at = at + torch.stack([only_at(self.mlps[i], each["mlp", i, None]) for each in sources])
+            if fed := self.fed.get(i):
+                at = at + biased * fed.rest + torch.stack([fed.only(c) for c in collections])
+            else:
+                own = [only_at(self.mlps[i], each["mlp", i, None]) for each in sources]
+                at = at + torch.stack(own)
         return at
 
     def query_of(
@@ -336,15 +347,20 @@ def parts_below(n: int, embedded: tuple[Embedded, ...]) -> tuple[Part, ...]:
 
 @lru_cache(maxsize=4)
 def parts_of_walk(
-    n: int, heads: tuple[int, ...], below: tuple[Part, ...], first: int = 0
+    n: int,
+    heads: tuple[int, ...],
+    below: tuple[Part, ...],
+    first: int = 0,
+    fed: tuple[tuple[int, tuple[Part, ...]], ...] = (),
 ) -> tuple[Part, ...]:
     """The parts of a walk down to the layer `first`, by all layers' heads, in its order.
 
-    A long text has as many that walks must share them.
+    `fed`: layers, and the parts in the place of their MLPs. A long text has as many parts that
+    walks must share them.
     """
     parts = list[Part]()
     for i in reversed(range(first, len(heads))):
-        parts += [Part("mlp", i, None, token) for token in range(n)]
+        parts += dict(fed).get(i) or [Part("mlp", i, None, token) for token in range(n)]
         parts += [Part("head", i, h, token) for h in range(heads[i]) for token in range(n)]
     return *parts, *below, Part("biases")
 
@@ -382,49 +398,3 @@ def _taken(attention: FrozenAttention, gradient: Tensor) -> Tensor:
         at_keys[:, : weights.size(1)] += weights @ by_value[:, rows]
     shares = (at_keys.view(heads, n, sums, width) * values[:, :, None]).sum(dim=-1)
     return shares.permute(2, 0, 1)
-
-
-# What heads add to the logits of tokens, from each key, on the direct path.
-
-
-def writes(
-    run: FrozenRun, positions: Sequence[int], ids: Sequence[int]
-) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """For each layer with attention, the addends (h, S, n) to S logits, from the last layer on.
-
-    φ_j = a_j · v_j W_O · u: the weight of the query at a position on key j, times what its value
-    adds to the logit of a token there. u is the token's vector in the output layer, behind the
-    last norm, which is held at what it was. What later layers make of it does not count.
-
-    Raises:
-        ModelError: the logits are not sums.
-    """
-    output, stream = run.output, run.streams[-1]
-    if output is None:
-        raise ModelError(
-            "the logits of this model are not a sum over its parts",
-            "it caps them, or has no output layer that attnviz can follow; use another model",
-        )
-    most, at = run.at_once, list(positions)
-    parts = [slice(i, i + most) for i in range(0, len(at), most)]
-    rows = output.weight[list(ids)]  # (S, d)
-
-    def gradient(part: slice) -> Tensor:
-        own = at[part]
-
-        def logits(x: Tensor) -> Tensor:
-            return (output.reads(x)[range(len(own)), own] * rows[part]).sum(dim=-1)
-
-        return gradients(logits, stream.new_zeros((len(own), *stream.shape)))[0][0]  # (S, n, d)
-
-    below = list(map(gradient, parts))
-    for number in reversed(range(len(run.layers))):
-        both = [run.through(number, each)[0] for each in below]
-        below = [each for each, _ in both]
-        attention = run.layers[number].attention
-        if attention is None:
-            continue
-        added = [to[range(to.size(0)), at[part]] for part, (_, to) in zip(parts, both, strict=True)]
-        directions = torch.einsum("sd,hvd->hsv", torch.cat(added), attention.w_o)
-        of_keys = directions @ attention.values.transpose(1, 2)  # (h, S, n)
-        yield number, (attention.weights(torch.tensor(at)) * of_keys).cpu().double().numpy()

@@ -181,6 +181,16 @@ class HuggingFaceLayer(FrozenLayer):
             after: Tensor = first_of(self._turn.on(x))
         return after
 
+    @torch.no_grad()
+    def before_mlp(self, x: Tensor) -> FrozenNorm | None:
+        """The norm that scaled in this run what it was given as it would scale x."""
+        for module, calls in self._norms.items() if self.attention else ():
+            if calls[0].weight is None or len(calls[0].weight) == x.size(-1):
+                norm = frozen_norm(module, x[None], module(x[None]))
+                if norm is not None and any(near(norm.scale, each.scale) for each in calls):
+                    return norm
+        return None
+
     def asks(self, x: Tensor, *, free: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         with self._with({}, frozen=not free), replaced_by(self._model, _reached):
             try:

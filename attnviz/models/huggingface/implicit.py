@@ -1,12 +1,17 @@
-"""Implicit attention of Mamba-2 layers, proven where it is taken.
+"""Implicit attention of Mamba-2 and Gated DeltaNet layers, proven where it is taken.
 
 Before its gate and norm, a head of such a layer gives y_t = Σ_{s≤t} M[t, s]·x_s + D·x_t, with
-M[t, s] = (C_t·B_s) · exp(Σ_{s<r≤t} A·Δ_r) · Δ_s (Dao and Gu 2024, "Transformers are SSMs", arXiv
-2405.21060, section 3); x is the output of the convolution. M is shown. It has a sign,
-and its rows do not sum to 1.
+M = (C·Bᵀ∘Γ)·W and Γ[t, s] = exp(Σ_{s<r≤t} a_r) for s ≤ t. M is shown. It has a sign, and its
+rows do not sum to 1.
 
-All Mamba-2 modules of transformers call one function for y, which they look up by its name in their
-own file. While a model is listened to, a function that calls it has that name.
+- Mamba-2: a = A·Δ, W = diag(Δ), and x is the output of the convolution (Dao and Gu 2024,
+  "Transformers are SSMs", arXiv 2405.21060, section 3).
+- Gated DeltaNet: C and B are queries and keys, x is the values, and D = 0. A token writes what its
+  key does not yet recall: W = (I + diag(β)·L)⁻¹·diag(β), where L is B·Bᵀ∘Γ below its diagonal
+  (Yang, Kautz and Hatamizadeh 2024, arXiv 2412.06464, section 3).
+
+All modules of a kind in transformers call one function for y, which they look up by its name in
+their own file. While a model is listened to, a function that calls it has that name.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,40 +27,41 @@ from torch.nn.functional import softplus
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.attention import EnoughSeen
 from attnviz.models.engine import Handover, rows_at_a_time
-from attnviz.models.folder.config import lacks_mamba2
+from attnviz.models.folder.config import lacks_implicit
 from attnviz.models.huggingface.attention import attention_modules, forward, hooked
 from attnviz.models.huggingface.capture import HALF, ROUNDED
 from attnviz.models.huggingface.layers import Layers, first_of
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.records.capture import Consumer, Wanted
 
-SCAN = "mamba2_chunk_scan"
-"""The name of the function in the files of transformers."""
 EXACT = 1e-5
 """The largest error of M·x against y - D·x, as a share of the terms of M·x, in float32.
 
 Added to it is the layer's own rounding in float32: of products of C and B that cancel, of D·x, and
 of the exponents of what comes from earlier chunks, which are sums over a whole chunk."""
 
+DELTA_RULE, DELTA_CHUNK = "torch_chunk_gated_delta_rule", 64
+"""The function of Gated DeltaNet in the files of transformers, and its usual chunk."""
 
 Given: TypeAlias = Mapping[str, Any]
-"""The arguments: x (1, n, h, p), dt (1, n, h), a (h), b, c (1, n, groups, N); the rest by name."""
+"""The arguments: x (1, n, h, p), b, c (1, n, groups, N) and the others of its function by name."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class HeadScan:
     """The function's arguments for some heads, and its result; in float64, on the CPU.
 
-    x, y, skip (h, n, p), skip: D·x; step (h, n): Δ; decay (h, n): A·Δ, summed up to each token;
-    b, c (groups, n, N), and the `group` of each head (h). `chunk`: the tokens whose decay the layer
-    sums up. `exact`, `rounding`: the shares by which M·x may be off, and numbers be rounded.
+    x, y, skip (h, n, p), skip: D·x; decay (h, n): a, summed up to each token; w: W, (h, n, n), or
+    its diagonal (h, n); b, c (groups, n, N), and the `group` of each head (h). `chunk`: the tokens
+    whose decay the layer sums up. `exact`, `rounding`: the shares by which M·x may be off, and
+    numbers be rounded.
     """
 
     x: Tensor
     y: Tensor
     skip: Tensor
-    step: Tensor
     decay: Tensor
+    w: Tensor
     b: Tensor
     c: Tensor
     group: Tensor
@@ -66,25 +72,33 @@ class HeadScan:
     @classmethod
     def of(cls, given: Given, y: Tensor, heads: Sequence[int]) -> "HeadScan":
         """The scan of some heads of the first text."""
-        dt, some = given["dt"], torch.tensor(list(heads))
-        if given.get("dt_bias") is not None:
-            dt = dt + given["dt_bias"].to(dt.dtype)
-        if given.get("dt_softplus"):
-            dt = softplus(dt)
-        dt = dt.clamp(*given.get("dt_limit", (0.0, torch.inf)))
-        x, step = _by_head(given["x"][:, :, some]), _by_head(dt[..., some])
-        a, d = (given[name][some].cpu().double()[:, None] for name in ("a", "D"))
+        some, x = torch.tensor(list(heads)), _by_head(given["x"][:, :, list(heads)])
+        b, c = (_by_head(given[name]) for name in ("b", "c"))
+        group = some // (y.size(2) // given["b"].size(2))
         plain = y.dtype is torch.float32 and torch.get_float32_matmul_precision() == "highest"
+        if "beta" in given:
+            if given.get("use_qk_l2norm_in_kernel"):
+                b, c = (
+                    each / (each.square().sum(dim=-1, keepdim=True) + 1e-6).sqrt()
+                    for each in (b, c)
+                )
+            c, d = c * c.size(-1) ** -0.5, x.new_zeros(())
+            decay = _by_head(given["g"][..., some]).cumsum(dim=1)
+            w = _delta_rule(b[group], decay, _by_head(given["beta"][..., some]))
+        else:
+            w = _by_head(_step(given)[..., some])
+            a, d = (given[name][some].cpu().double()[:, None] for name in ("a", "D"))
+            decay, d = (a * w).cumsum(dim=1), d[..., None]
         return cls(
             x=x,
             y=_by_head(y[:, :, some]),
-            skip=d[..., None] * x,
-            step=step,
-            decay=(a * step).cumsum(dim=1),
-            b=_by_head(given["b"]),
-            c=_by_head(given["c"]),
-            group=some // (y.size(2) // given["b"].size(2)),
-            chunk=given["chunk_size"],
+            skip=d * x,
+            decay=decay,
+            w=w,
+            b=b,
+            c=c,
+            group=group,
+            chunk=given.get("chunk_size", DELTA_CHUNK),
             exact=EXACT if plain else HALF,
             rounding=ROUNDED if plain else HALF,
         )
@@ -97,16 +111,22 @@ class HeadScan:
         """
         n = int(queries[-1]) + 1
         decay = self.decay[:, queries, None] - self.decay[:, None, :n]
-        decay.masked_fill_(torch.arange(n) > queries[:, None], -torch.inf)
-        kept = decay.exp_().mul_(self.step[:, None, :n])  # (h, rows, n)
+        kept = decay.masked_fill_(torch.arange(n) > queries[:, None], -torch.inf).exp_()
         c, b = self.c[:, queries], self.b[:, :n].mT
-        rows = (c @ b)[self.group] * kept
-        allowed = self._allowed(queries, rows, kept.mul_((c.abs() @ b.abs())[self.group]))
+        rows = self._written((c @ b)[self.group] * kept, self.w)
+        products = self._written(kept.mul_((c.abs() @ b.abs())[self.group]), self.w.abs())
+        allowed = self._allowed(queries, rows, products)
         x, y, skip = self.x[:, :n], self.y[:, queries], self.skip[:, queries]
         apart = (rows @ x + skip - y).abs().amax(dim=-1)
         if not (apart <= allowed).all():
             raise ValueError("M·x + D·x is not y")
         return rows
+
+    @staticmethod
+    def _written(read: Tensor, w: Tensor) -> Tensor:
+        """What queries read from the states of n tokens (h, rows, n), by what the tokens wrote."""
+        n = read.size(-1)
+        return read @ w[:, :n, :n] if w.dim() == 3 else read.mul_(w[:, None, :n])
 
     def _allowed(self, queries: Tensor, rows: Tensor, products: Tensor) -> Tensor:
         """The largest error of M·x + D·x against y in these rows (h, rows).
@@ -136,41 +156,69 @@ def _by_head(each: Tensor) -> Tensor:
     return each[0].transpose(0, 1).cpu().double()
 
 
+def _step(given: Given) -> Tensor:
+    """Δ of Mamba-2 (1, n, h)."""
+    dt: Tensor = given["dt"]
+    if given.get("dt_bias") is not None:
+        dt = dt + given["dt_bias"].to(dt.dtype)
+    if given.get("dt_softplus"):
+        dt = softplus(dt)
+    return dt.clamp(*given.get("dt_limit", (0.0, torch.inf)))
+
+
+def _delta_rule(keys: Tensor, decay: Tensor, beta: Tensor) -> Tensor:
+    """W of Gated DeltaNet (h, n, n), one head at a time; keys (h, n, N), beta (h, n)."""
+    written = decay.new_empty((*decay.shape, decay.size(1)))
+    for head, k in enumerate(keys):
+        kept = (decay[head, :, None] - decay[head]).tril_().exp_()  # nothing reads above it
+        system = kept.mul_(k @ k.T).mul_(beta[head, :, None])
+        written[head] = torch.linalg.solve_triangular(
+            system, beta[head].diag(), upper=False, unitriangular=True
+        )
+    return written
+
+
 ScanListener: TypeAlias = Callable[[nn.Module, Given, Tensor], None]
 """Is given the module that called the function, its arguments, and y (1, n, h, p)."""
+SCANS: Mapping[str, Sequence[str]] = {
+    "mamba2_chunk_scan": ("x", "dt", "a", "b", "c"),
+    DELTA_RULE: ("c", "b", "x"),
+}
+"""The functions by their names in the files of transformers, and their first arguments."""
 
 
-def mamba2_modules(model: nn.Module) -> dict[nn.Module, dict[str, Any]]:
-    """The modules that call the function, each with the names of its file."""
+def scanning_modules(model: nn.Module) -> dict[nn.Module, tuple[str, dict[str, Any]]]:
+    """The modules that call a function of `SCANS`: its name, and the names of their file."""
     forwards = {module: unwrap(type(module).forward) for module in model.modules()}
     return {
-        module: each.__globals__
+        module: (name, each.__globals__)
         for module, each in forwards.items()
-        if hasattr(each, "__code__") and SCAN in each.__code__.co_names and SCAN in each.__globals__
+        for name in SCANS
+        if hasattr(each, "__code__") and name in each.__code__.co_names and name in each.__globals__
     }
 
 
 @contextmanager
 def listening(model: nn.Module, listener: ScanListener) -> Iterator[None]:
-    """Hand over every call of the function, and the module that called it, until the end."""
-    modules, at_work = mamba2_modules(model), list[nn.Module]()
+    """Hand over every call of a function of `SCANS`, and the module that called it."""
+    modules, at_work = scanning_modules(model), list[nn.Module]()
 
     def begin(module: nn.Module, _args: Any) -> None:
         at_work[:] = [module]
 
-    def around(function: Callable[..., Any]) -> Callable[..., Any]:
-        def scan(x: Tensor, dt: Tensor, a: Tensor, b: Tensor, c: Tensor, **more: Any) -> Any:
-            result = function(x, dt, a, b, c, **more)
-            given = {"x": x, "dt": dt, "a": a, "b": b, "c": c, **more}
-            listener(at_work[0], given, first_of(result))
+    def around(function: Callable[..., Any], first: Sequence[str]) -> Callable[..., Any]:
+        def scan(*args: Tensor, **more: Any) -> Any:
+            result = function(*args, **more)
+            listener(at_work[0], {**dict(zip(first, args, strict=True)), **more}, first_of(result))
             return result
 
         return scan
 
     with ExitStack() as stack, hooked(m.register_forward_pre_hook(begin) for m in modules):
-        for names in {id(names): names for names in modules.values()}.values():
-            stack.callback(names.__setitem__, SCAN, names[SCAN])
-            names[SCAN] = around(names[SCAN])
+        files = {(name, id(names)): names for name, names in modules.values()}
+        for (name, _), names in files.items():
+            stack.callback(names.__setitem__, name, names[name])
+            names[name] = around(names[name], SCANS[name])
         yield
 
 
@@ -186,28 +234,30 @@ def implicit_heads(model: Any, inputs: Mapping[str, Any], layers: int) -> tuple[
     with torch.inference_mode(), listening(model, see):
         forward(model.base_model, **inputs, use_cache=False)
     if not any(heads):
-        raise lacks_mamba2()
+        raise lacks_implicit()
     return tuple(heads)
 
 
 class ImplicitAttention(HuggingFaceModel):
-    """The Mamba-2 layers of a causal model."""
+    """The layers with implicit attention of a causal model."""
 
     def working_bytes(self, n_queries: int, n_keys: int) -> int:
         config, heads = self.model.config.get_text_config(), max(self.identity.heads_per_layer)
+        delta = any(name == DELTA_RULE for name, _ in scanning_modules(self.model).values())
         sizes = (getattr(config, name, None) for name in ("chunk_size", "mamba_chunk_size"))
-        chunk: int = next(filter(None, sizes), n_keys)
+        chunk: int = DELTA_CHUNK if delta else next(filter(None, sizes), n_keys)
+        w = 4 * heads * n_keys**2 if delta else 0  # and its magnitudes, in float64
         own = 3 * n_keys * min(chunk, n_keys) * heads  # transformers' own, within chunks
         rows = 8 * rows_at_a_time(n_keys, heads) * heads * n_keys  # four at a time, in float64
         beside = n_keys if attention_modules(self.model) else 0  # of a hybrid's other layers
-        return super().working_bytes(n_queries, beside) + 4 * (own + rows)
+        return super().working_bytes(n_queries, beside) + 4 * (own + rows + w)
 
     def run(
         self, ids: Sequence[int], wanted: Wanted, consume: Consumer, target: Sequence[int] = ()
     ) -> None:
         if wanted.scores:
             raise UsageError(
-                "Mamba-2 layers have no scores before a softmax", f"leave {option('scores')} out"
+                "implicit attention has no scores before a softmax", f"leave {option('scores')} out"
             )
         handover, layers = Handover(wanted, consume), Layers(self.model, "self")
 

@@ -37,7 +37,7 @@ from attnviz.models.huggingface.beside import ImageBeside, blank_beside
 from attnviz.models.huggingface.call import AttentionCall
 from attnviz.models.huggingface.capture import CannotCompute, ProvenRows
 from attnviz.models.huggingface.image_encoders import ImageEncoder, fitted, reader_of
-from attnviz.models.huggingface.implicit import ImplicitAttention, implicit_heads, mamba2_modules
+from attnviz.models.huggingface.implicit import ImplicitAttention, implicit_heads, scanning_modules
 from attnviz.models.huggingface.layers import Layers, agrees
 from attnviz.models.huggingface.model import (
     CausalLM,
@@ -302,7 +302,7 @@ def attention_of(model: Any, inputs: Mapping[str, Any], layers: int, kind: Kind)
         raise ModelError(
             f"attnviz cannot find attention in {model.config.model_type}: it has none, or computes "
             "it in a way that attnviz does not know",
-            SHOWN_SO if mamba2_modules(model) else "use another model",
+            SHOWN_SO if scanning_modules(model) else "use another model",
         )
     without = {layer for layer, n in enumerate(heads) if not n}
     for layer, module in numbering.silent(without, attending):

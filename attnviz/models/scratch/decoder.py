@@ -37,6 +37,8 @@ class CausalBlock(nn.Module, ABC):
     points q (B, h, n, d_k), k and v (B, g, n, d_k), scores, pattern and z.
     """
 
+    ln_2: nn.Module  # before the MLP
+
     def __init__(self) -> None:
         super().__init__()
         self.resid_pre, self.resid_mid, self.resid_post = HookPoint(), HookPoint(), HookPoint()

@@ -303,6 +303,9 @@ class DecoderLayer(FrozenLayer):
         added = attended if self.behind is None else self.behind(attended)
         return x + self.block.factor * added
 
+    def before_mlp(self, x: Tensor) -> FrozenNorm:
+        return norm_held(self.block.ln_2, x)
+
     def asks(self, x: Tensor, *, free: bool = False) -> tuple[Tensor, Tensor, Tensor]:
         return self.block.projected(self.block.norm(x)) if free else self.held(self.norm(x))
 

@@ -187,6 +187,98 @@ def test_features_and_what_none_explains_add_up_to_the_contrast(
         assert removal.fixed == pytest.approx(removal.predicted, abs=1e-4)
 
 
+MLP_INPUTS = "hook_resid_mid", "hook_mlp_in", "ln2.hook_normalized", "mlp.hook_in"
+
+
+def of_mlp(folder: Path, layer: int, point: str, **more: Any) -> Path:
+    hooks = {"hook_name": f"blocks.{layer}.{point}"}
+    if point != "hook_mlp_out":
+        hooks["hook_name_out"] = f"blocks.{layer}.hook_mlp_out"
+    return saved(folder, layer, **{"architecture": "transcoder", **hooks, **more})
+
+
+@pytest.mark.parametrize("engine", ["native", "transformers"])
+@pytest.mark.parametrize("point", [*MLP_INPUTS, "hook_mlp_out"])
+def test_the_features_of_an_mlp_make_the_logit_in_closed_form(
+    tmp_path: Path, point: str, engine: str
+) -> None:
+    exact, norm = Exact(), Exact().hooked.model.transformer.ln_f
+    block, seen = exact.hooked.model.transformer.h[4], dict[str, np.ndarray]()
+    handles = [
+        block.ln_2.register_forward_pre_hook(lambda _, a: seen.update(mid=a[0][0].numpy())),
+        block.mlp.register_forward_hook(
+            lambda _, a, out: seen.update(into=a[0][0].numpy(), out=out[0].numpy())
+        ),
+    ]
+    with torch.no_grad():
+        exact.hooked.model(exact.ids)
+    for handle in handles:
+        handle.remove()
+    mid, into, out = (seen[name].astype(float)[-1] for name in ("mid", "into", "out"))
+    unit = (mid - mid.mean()) / np.sqrt(mid.var() + block.ln_2.eps)
+    read = {"ln2.hook_normalized": unit, "mlp.hook_in": into, "hook_mlp_out": out}.get(point, mid)
+    architecture = "standard" if point == "hook_mlp_out" else "jumprelu_transcoder"
+    folder = of_mlp(
+        tmp_path / "own", 4, point, architecture=architecture, apply_b_dec_to_input=False
+    )
+    w = {k: v.double().numpy() for k, v in read_dictionary(folder, WIDTH, LAYERS).tensors.items()}
+    pre = read @ w["W_enc"] + w["b_enc"]
+    active = np.maximum(pre, 0) * (pre > w["threshold"] if "threshold" in w else 1)
+    model = attnviz.load_model("builtin", engine=engine)
+    found = attnviz.predict(TEXT, model, answer="blue", attribute=True, features=folder)
+    attribution = found.record.attribution
+    row = exact.hooked.model.lm_head.weight.detach().double().numpy()[attribution.token.id]
+    last = exact.streams[LAYERS][-1]
+    values = dict(zip(attribution.shares.parts, attribution.shares.values[0], strict=True))
+    own = {p.feature: value for p, value in values.items() if p.kind == "feature" and p.source == 9}
+    assert own.keys() == set(np.flatnonzero(active))
+    for feature, value in own.items():
+        wanted = exact.held(norm, last, active[feature] * w["W_dec"][feature]) @ row
+        assert value == pytest.approx(wanted, abs=1e-3)
+    left = out - active @ w["W_dec"] - w["b_dec"]
+    unexplained = next(v for p, v in values.items() if p.kind == "unexplained" and p.source == 9)
+    assert unexplained == pytest.approx(exact.held(norm, last, left) @ row, abs=1e-3)
+    plain = attnviz.predict(TEXT, model, answer="blue", attribute=True).record.attribution.shares
+    others = dict(zip(plain.parts, plain.values[0], strict=True))
+    for part, value in values.items():
+        if part.kind in ("head", "mlp", "embedding", "position"):
+            assert value == pytest.approx(others[part], abs=1e-5)
+            assert (part.kind, part.layer) != ("mlp", 4)
+
+
+@pytest.mark.parametrize("engine", ["native", "transformers"])
+@pytest.mark.parametrize("point", [*MLP_INPUTS, "hook_mlp_out"])
+def test_features_of_an_mlp_and_all_other_parts_add_up(
+    tmp_path: Path, point: str, engine: str
+) -> None:
+    folder = of_mlp(tmp_path / "own", 2, point)
+    if point == "hook_mlp_out":
+        folder = of_mlp(tmp_path / "own", 2, point, architecture="gated")
+    model = attnviz.load_model("builtin", engine=engine)
+    asked = {"head": "L4H1", "query": "was", "depth": 2, "check": True}
+    why = attnviz.why(TEXT, model, features=folder, **asked).record
+    plain = attnviz.why(TEXT, model, **asked).record
+    assert why.contrast == pytest.approx(plain.contrast, abs=1e-5)
+    for shares in (why.query_shares, why.key_shares):
+        assert shares.values.sum() == pytest.approx(why.contrast, abs=1e-4)
+        assert {"feature", "unexplained", "embedding", "head"} <= {p.kind for p in shares.parts}
+        assert {p.layer for p in shares.parts if p.kind == "mlp"} == {0, 1, 3}
+    for removal in why.removals:
+        assert removal.fixed == pytest.approx(removal.predicted, abs=1e-4)
+
+
+def test_a_head_that_does_not_read_an_mlp_is_not_asked_about_it(tmp_path: Path, run: Run) -> None:
+    folder = str(of_mlp(tmp_path / "own", 2, "mlp.hook_in"))
+    ended = run("why", TEXT, "--head", "L2H0", "--features", folder)
+    assert ended.status is ExitStatus.USAGE
+    assert "L2H0 does not read what the MLP of layer 2 writes" in ended.err
+    asked = "why", TEXT, "--head", "L3H0", "--features", folder
+    said = "features are of the dictionary own, of what the MLP of layer 2 writes: they explain"
+    assert said in on_one_line(run(*asked).out)
+    explained = json.loads(run(*asked, "-f", "json").out)["explained"]
+    assert (explained["layer"], explained["mlp"]) == (2, True)
+
+
 def test_what_no_feature_explains_has_a_row_of_its_own(tmp_path: Path, run: Run) -> None:
     folder = str(saved(tmp_path / "own"))
     asked = TEXT, "--head", "L4H0", "--features", folder
@@ -215,11 +307,18 @@ def test_what_no_feature_explains_has_a_row_of_its_own(tmp_path: Path, run: Run)
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"hook_name": "blocks.2.attn.hook_z"}, "is not a sparse autoencoder of the stream"),
-    ({"hook_name": None}, "is not a sparse autoencoder of the stream"),
+    ({"hook_name": "blocks.2.attn.hook_z"}, "is neither of the stream between two layers"),
+    ({"hook_name": "blocks.2.hook_resid_mid"}, "nor of what an MLP reads and writes"),
+    ({"hook_name": None}, "is neither of the stream"),
+    ({"hook_name_out": "blocks.2.hook_mlp_out"}, "is neither of the stream"),
+    (
+        {"hook_name": "blocks.2.mlp.hook_in", "hook_name_out": "blocks.3.hook_mlp_out"},
+        "is neither of the stream",
+    ),
+    ({"hook_name": "blocks.5.hook_mlp_out"}, "is not of this model, whose 5 layers are 128 wide"),
     ({"hook_name": "blocks.9.hook_resid_pre"}, "is not of this model, whose 5 layers are 128 wide"),
-    ({"architecture": "transcoder"}, "is not a sparse autoencoder"),
-    ({"architecture": ["standard"]}, "is not a sparse autoencoder"),
+    ({"architecture": "skip_transcoder"}, "has the architecture 'skip_transcoder'"),
+    ({"architecture": ["standard"]}, "has the architecture"),
     ({"architecture": "topk"}, "does not say how many features are active"),
     ({"architecture": "topk", "k": 97}, "does not say how many"),
     ({"architecture": "topk", "k": True}, "does not say how many"),

@@ -14,7 +14,7 @@ from torch.nn.functional import conv1d, silu, softplus
 
 import attnviz
 from attnviz.errors import ModelError, UsageError
-from attnviz.models.huggingface.implicit import SCAN, Given, HeadScan, listening
+from attnviz.models.huggingface.implicit import Given, HeadScan, listening
 from tests.conftest import bytes_tokenizer
 
 TEXT = "The cat sat on the mat, and it slept."  # longer than four chunks
@@ -53,6 +53,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "FalconH1": ("", {**ATTENTION, **SSM, "mamba_d_ssm": HEADS * WIDTH}),
 }
 """Models of each name: the numbers of the layers with Mamba-2 (empty: all), and its sizes."""
+SCAN = "mamba2_chunk_scan"
 TOKENIZER = transformers.PreTrainedTokenizerFast(tokenizer_object=bytes_tokenizer())
 
 
@@ -216,7 +217,7 @@ def test_weights_that_are_off_by_little_do_not_prove_themselves() -> None:
     scan.rows(queries)
     for changed in (
         replace(scan, b=scan.b * (1 + 1e-4)),
-        replace(scan, step=scan.step + 1e-4),
+        replace(scan, w=scan.w + 1e-4),
         replace(scan, decay=scan.decay * (1 + 1e-3)),
         replace(scan, skip=scan.skip * (1 + 1e-4)),
     ):
@@ -256,7 +257,7 @@ def test_a_model_without_mamba_2_layers_is_refused() -> None:
     mamba = transformers.MambaForCausalLM(transformers.MambaConfig(**sizes)).eval()
     llama = transformers.LlamaForCausalLM(transformers.LlamaConfig(**{**SIZES, **ATTENTION}))
     for model in (mamba, llama.eval()):
-        with pytest.raises(UsageError, match="is for models with Mamba-2 layers"):
+        with pytest.raises(UsageError, match="is for models with Mamba-2 or Gated DeltaNet layers"):
             implicit(model)
 
 
