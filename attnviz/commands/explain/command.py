@@ -85,14 +85,7 @@ Init: TypeAlias = Annotated[
     example_option("--init", help="The distribution of multi-head's random weights."),
 ]
 Seed: TypeAlias = Annotated[
-    int,
-    example_option(
-        "--seed",
-        metavar="N",
-        min=0,
-        max=g.LARGEST_SEED,
-        help="The seed of multi-head's random numbers.",
-    ),
+    int, g.seed_option(example_option, "The seed of multi-head's random numbers.")
 ]
 Rounded: TypeAlias = Annotated[
     bool,

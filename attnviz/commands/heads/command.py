@@ -135,18 +135,14 @@ ProbeLength: TypeAlias = Annotated[
 Samples: TypeAlias = Annotated[
     int, probe_option("--samples", metavar="N", min=1, max=10_000, help="The number of sequences.")
 ]
-ProbeSeed: TypeAlias = Annotated[
-    int, probe_option("--seed", metavar="N", min=0, max=g.LARGEST_SEED, help="The random seed.")
-]
+ProbeSeed: TypeAlias = Annotated[int, g.seed_option(probe_option, "The random seed.")]
 SortBy: TypeAlias = Annotated[
     MetricName | None,
     g.look_option(
         "--sort", help="Sort by this metric or column, largest first. Default: by layer and head."
     ),
 ]
-TopHeads: TypeAlias = Annotated[
-    int | None, g.look_option("--top", metavar="K", min=1, help="Show only the first K heads.")
-]
+TopHeads: TypeAlias = Annotated[int | None, g.top_option("Show only the first K heads.")]
 OfRole: TypeAlias = Annotated[
     RoleName | None, g.look_option("--role", help="Show only heads with this role.")
 ]
