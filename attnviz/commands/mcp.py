@@ -237,20 +237,18 @@ async def _in_thread(function: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 
-    def settle(value: Any, error: BaseException | None) -> None:
-        if error is not None and not future.done():
-            future.set_exception(error)
-        elif not future.done():
-            future.set_result(value)
+    def settle(end: Callable[[Any], None], value: object) -> None:
+        if not future.done():
+            end(value)
 
     def work() -> None:
-        value, failure = None, None
+        end: Callable[[Any], None] = future.set_result
         try:
-            value = function()
+            value: object = function()
         except BaseException as error:
-            failure = error
+            end, value = future.set_exception, error
         if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, value, failure)
+            loop.call_soon_threadsafe(settle, end, value)
 
     Thread(target=copy_context().run, args=(work,), daemon=True).start()
     return await future

@@ -1,7 +1,7 @@
 """`attnviz params`: how many parameters a model has, matrix by matrix."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated
 
@@ -86,7 +86,17 @@ def listed_sums(count: ParameterCount) -> Iterator[tuple[str, int, str]]:
     d, heads, kv_heads = count.d_model, count.heads, count.kv_heads
     attentions = count.attentions
     if attentions and d and heads and kv_heads:
-        yield from _head_sums(next(iter(attentions.values())), d, heads, kv_heads)
+        w_q, w_k, w_v, w_o = next(iter(attentions.values()))
+        queries, keys = w_q.each + w_o.each, w_k.each + w_v.each
+        yield "a full value map", d * d, f"{d}×{d}; instead, a head has:"
+        yield "value down (W_V)", w_v.each, _times(w_v)
+        yield "value up (W_O)", w_o.each, _times(w_o)
+        if kv_heads == heads:
+            yield "one head", queries + keys, "W_Q, W_K, W_V, W_O"
+        else:
+            yield "one query head", queries, "W_Q, W_O"
+            shared = f"W_K, W_V, shared by {heads // kv_heads} query heads"
+            yield "one key/value head", keys, shared
         for name, (w_q, w_k, w_v, w_o) in attentions.items():
             queries, keys = w_q.each + w_o.each, w_k.each + w_v.each
             also = "" if kv_heads == heads else f", {amount(kv_heads, 'key/value head')}"
@@ -102,23 +112,6 @@ def listed_sums(count: ParameterCount) -> Iterator[tuple[str, int, str]]:
     shares = (f"{100 * count.attention / total:.1f}% of {name}" for total, name in totals)
     every = "all layers" if len(attentions) < 2 else "all attention"
     yield every, count.attention, " and ".join(shares)
-
-
-def _head_sums(
-    four: Sequence[Matrix], d: int, heads: int, kv_heads: int
-) -> Iterator[tuple[str, int, str]]:
-    """One head's share of W_Q, W_K, W_V and W_O, beside a value map of full rank."""
-    w_q, w_k, w_v, w_o = four
-    queries, keys = w_q.each + w_o.each, w_k.each + w_v.each
-    yield "a full value map", d * d, f"{d}×{d}; instead, a head has:"
-    yield "value down (W_V)", w_v.each, _times(w_v)
-    yield "value up (W_O)", w_o.each, _times(w_o)
-    if kv_heads == heads:
-        yield "one head", queries + keys, "W_Q, W_K, W_V, W_O"
-    else:
-        yield "one query head", queries, "W_Q, W_O"
-        shared = f"W_K, W_V, shared by {heads // kv_heads} query heads"
-        yield "one key/value head", keys, shared
 
 
 SUMS = Column(""), Column("", right=True), Column("", wraps=True, style="dim")

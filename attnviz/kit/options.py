@@ -3,7 +3,7 @@
 `option.py` makes commands and functions take them.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import partial
 from os import PathLike
@@ -278,6 +278,17 @@ MaskLater: TypeAlias = Annotated[
     ),
 ]
 LARGEST_SEED = (1 << 32) - 1
+
+
+def seed_option(in_panel: Callable[..., Any], help: str) -> Any:
+    """The seed of what is drawn at random, in the panel of such an option."""
+    return in_panel("--seed", metavar="N", min=0, max=LARGEST_SEED, help=help)
+
+
+def top_option(help: str, **more: Any) -> Any:
+    """The number of parts to show."""
+    return look_option("--top", metavar="K", min=1, help=help, **more)
+
 
 Reduce: TypeAlias = Annotated[
     HowOver | None,

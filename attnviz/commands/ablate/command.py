@@ -5,12 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from attnviz.commands.ablate.curve import (
-    LossCurve,
-    ScorePositions,
-    between_named,
-    curve_of,
-)
+from attnviz.commands.ablate.curve import LossCurve, ScorePositions, between_named, curve_of
 from attnviz.commands.ablate.record import (
     SEGMENT,
     AblationReport,
@@ -104,12 +99,7 @@ Draws: TypeAlias = Annotated[
         help="With --with resample, how many texts are drawn; effects are means over them.",
     ),
 ]
-DrawSeed: TypeAlias = Annotated[
-    int,
-    g.heads_option(
-        "--seed", metavar="N", min=0, max=g.LARGEST_SEED, help="The random seed of the draws."
-    ),
-]
+DrawSeed: TypeAlias = Annotated[int, g.seed_option(g.heads_option, "The random seed of the draws.")]
 Cut: TypeAlias = Annotated[
     str | Sequence[str] | None,
     Cli(list[str] | None),
@@ -171,12 +161,7 @@ ScoreBetween: TypeAlias = Annotated[
 TopParts: TypeAlias = Annotated[
     int | None,
     Cli(int, default=SHOWN),
-    g.look_option(
-        "--top",
-        metavar="K",
-        min=1,
-        help="Show the K parts that matter most; with --together, K candidates.",
-    ),
+    g.top_option("Show the K parts that matter most; with --together, K candidates."),
 ]
 
 

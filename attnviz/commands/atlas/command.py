@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 from attnviz.commands.atlas.rows import DEVELOPMENT, ONE_HEAD, of_scatter
 from attnviz.commands.atlas.views import develop, scatter_of, two_scores
@@ -20,9 +20,6 @@ from attnviz.kit.session import Session
 from attnviz.kit.values import FilePath, path_of
 from attnviz.records.rows import made_to_dict
 from attnviz.records.tokens import CallOptions, current_call
-
-if TYPE_CHECKING:
-    pass
 
 
 def _views(call: Arguments) -> None:
@@ -105,12 +102,9 @@ class AtlasView:
     ] = None
     top: Annotated[
         int | None,
-        g.look_option(
-            "--top",
-            metavar="K",
-            min=1,
-            help="Show only the first K heads; of one head, K tokens of each side and K windows. "
-            "In a plot: name K heads at most.",
+        g.top_option(
+            "Show only the first K heads; of one head, K tokens of each side and K windows. In a "
+            "plot: name K heads at most."
         ),
     ] = None
     head: Annotated[

@@ -48,8 +48,7 @@ from attnviz.kit.values import (
 )
 from attnviz.records.predict import Measure
 
-CIRCUIT = "The circuit"
-circuit_option = partial(panel_option, CIRCUIT)
+circuit_option = partial(panel_option, "The circuit")
 CircuitMlps: TypeAlias = Annotated[
     g.LayerNames | None,
     Cli(str | None),
@@ -89,10 +88,7 @@ RandomSubsets: TypeAlias = Annotated[
     ),
 ]
 SubsetSeed: TypeAlias = Annotated[
-    int,
-    circuit_option(
-        "--seed", metavar="N", min=0, max=g.LARGEST_SEED, help="The random seed of the subsets."
-    ),
+    int, g.seed_option(circuit_option, "The random seed of the subsets.")
 ]
 
 

@@ -13,14 +13,7 @@ from attnviz.commands.compare.record import (
     TextComparison,
     stream_difference,
 )
-from attnviz.commands.compare.rows import (
-    OF_A_WORD,
-    OF_IMAGES,
-    OF_MODELS,
-    OF_ROWS,
-    OF_STREAM,
-    SHOWN,
-)
+from attnviz.commands.compare.rows import OF_A_WORD, OF_IMAGES, OF_MODELS, OF_ROWS, OF_STREAM, SHOWN
 from attnviz.commands.compare.run import compare_models, compare_texts, pairing_of
 from attnviz.errors import UsageError, option
 from attnviz.inputs.given import medium_of
@@ -100,11 +93,8 @@ PairedHeads: TypeAlias = Annotated[
 ]
 TopCompared: TypeAlias = Annotated[
     int | None,
-    g.look_option(
-        "--top",
-        metavar="K",
-        min=1,
-        help="Show the K heads that differ most, or are most alike.",
+    g.top_option(
+        "Show the K heads that differ most, or are most alike.",
         show_default=f"{SHOWN}; all as rows",
     ),
 ]

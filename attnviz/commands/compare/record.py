@@ -194,11 +194,8 @@ class Panel:
     title: str
     capture: Capture
     head: Head
+    weights: FloatArray
     query: int | None = None
-
-    @property
-    def weights(self) -> FloatArray:
-        return self.capture.weights(self.head)
 
 
 def texts_beside(comparison: TextComparison) -> list[Panel]:
@@ -209,6 +206,7 @@ def texts_beside(comparison: TextComparison) -> list[Panel]:
             f"{'image' if comparison.of_images else 'text'} {i + 1}",
             captured,
             head,
+            captured.weights(head),
             queries[i] if queries else None,
         )
         for i, captured in enumerate(comparison.captures)
@@ -219,7 +217,7 @@ def models_beside(comparison: ModelComparison) -> list[Panel]:
     """The first pair of heads."""
     match = comparison.matches[0]
     heads = zip(comparison.captures, (match.head, match.other), strict=True)
-    return [Panel(f"{captured.model.name} {head}", captured, head) for captured, head in heads]
+    return [Panel(f"{c.model.name} {head}", c, head, c.weights(head)) for c, head in heads]
 
 
 def difference_of(sides: Sequence[Panel], basis: Basis = "rows") -> FloatArray | None:

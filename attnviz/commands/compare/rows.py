@@ -136,8 +136,7 @@ IMAGE_DIFFERENCE = Fields[ComparedHead](
     "ImageDifferenceRow",
     "How differently a head attends in several images, and where between two.",
     (
-        *DIFFERENCES,
-        transforms("transforms", at("comparison.captures")),
+        *DIFFERENCE.all,
         *_moved("gain", "largest gain of weight", 0),
         *_moved("loss", "largest loss of weight", 1),
     ),

@@ -3,7 +3,7 @@
 texts ─► tokens ─► runs ─► transforms ─► differences
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -119,11 +119,8 @@ def _difference(
     """The difference of a head over all texts."""
     patterns = [captured.weights(head) for captured in captures]
     if not queries:
-        moved = (
-            _moved(patterns[0], patterns[1])
-            if captures[0].image_alone and len(patterns) == 2
-            else ()
-        )
+        two_images = captures[0].image_alone and len(patterns) == 2
+        moved = _moved(patterns[0], patterns[1]) if two_images else ()
         return HeadDifference(head, float(divergence(patterns).mean()), moved=moved)
     rows = [
         pattern[query, : query + 1 if captured.causal else None]
@@ -314,21 +311,36 @@ def _text_alone(captured: Capture) -> Capture:
     kept = [t.index for t in captured.key_tokens if not t.special and t.text.strip()]
     if len(kept) == len(captured.key_tokens):
         return captured
+    tokens = numbered([captured.key_tokens[i] for i in kept])
+    return _over(replace(captured, bos=False), tokens, kept, lambda weights: weights)
+
+
+def _over(
+    captured: Capture,
+    tokens: tuple[Token, ...],
+    kept: list[int],
+    moved: Callable[[FloatArray], FloatArray],
+) -> Capture:
+    """A capture over other tokens: `moved` makes their weights of those of the kept tokens.
+
+    Rows are scaled to sum to 1.
+    """
     layers, shares = [], []
     for layer in captured.layers:
-        weights = layer.weights[:, kept][:, :, kept]
+        own = layer.weights[:, kept][:, :, kept]
+        shares.append(1 - own.sum(axis=2).mean())
+        weights = moved(own)
         sums = weights.sum(axis=2, keepdims=True)
-        shares.append(1 - sums.mean())
         some = np.divide(weights, sums, out=np.zeros_like(weights), where=sums > NOTHING)
         layers.append(LayerPattern(layer.layer, layer.heads, some))
-    tokens = numbered([captured.key_tokens[i] for i in kept])
+    all_kept = len(kept) == len(captured.key_tokens)
+    dropped = [] if all_kept else [SpecialDropped(float(np.mean(shares)))]
     return replace(
         captured,
-        bos=False,
         layers=tuple(layers),
         query_tokens=tokens,
         key_tokens=tokens,
-        transforms=(*captured.transforms, SpecialDropped(float(np.mean(shares)))),
+        transforms=(*captured.transforms, *dropped),
     )
 
 
@@ -373,25 +385,10 @@ def overlaps(ones: Sequence[Token], others: Sequence[Token]) -> NDArray[np.float
 def _spread(captured: Capture, tokens: tuple[Token, ...]) -> Capture:
     """A capture over other patches: a row is the mean of those that it covers, by area.
 
-    The weight on a patch is spread evenly over its area; rows are scaled to sum to 1.
+    The weight on a patch is spread evenly over its area.
     """
     own = patches_of(captured)
     at, common = [token.index for token in own], overlaps(own, tokens)
     keys = (common / overlaps(own, own).diagonal()[:, None]).astype(np.float32)  # (own, tokens)
     rows = (common / common.sum(axis=0)).T.astype(np.float32)  # (tokens, own)
-    layers, shares = [], []
-    for layer in captured.layers:
-        on_patches = layer.weights[:, at][:, :, at]
-        shares.append(1 - on_patches.sum(axis=2).mean())
-        weights = rows @ on_patches @ keys
-        sums = weights.sum(axis=2, keepdims=True)
-        some = np.divide(weights, sums, out=np.zeros_like(weights), where=sums > NOTHING)
-        layers.append(LayerPattern(layer.layer, layer.heads, some))
-    dropped = [SpecialDropped(float(np.mean(shares)))] if len(at) < len(captured.key_tokens) else []
-    return replace(
-        captured,
-        layers=tuple(layers),
-        query_tokens=tokens,
-        key_tokens=tokens,
-        transforms=(*captured.transforms, *dropped),
-    )
+    return _over(captured, tokens, at, lambda weights: rows @ weights @ keys)

@@ -65,7 +65,7 @@ from attnviz.draw.terminal.grid import head_grid
 from attnviz.draw.titles import amount, caption, facts, transform_titles
 from attnviz.errors import readable, series
 from attnviz.records.capture import Capture, FloatArray
-from attnviz.records.exhibit import Exhibit, HeadMap, whole_map
+from attnviz.records.exhibit import Exhibit, HeadMap
 from attnviz.records.transforms import Difference
 
 if TYPE_CHECKING:
@@ -149,15 +149,6 @@ def _unit(comparison: ModelComparison) -> str:
     return "words, as their tokens differ" if comparison.words else "tokens"
 
 
-def similarity_title(comparison: ModelComparison) -> list[str]:
-    """The title of a matrix of similarities, and the models below it."""
-    ours, theirs = comparison.captures
-    return [
-        f"Similarity of heads over {_unit(comparison)}; circles: {PAIRED[comparison.pair]}",
-        f"{caption(ours)}; beside {readable(theirs.model.name)}",
-    ]
-
-
 def about_models(comparison: ModelComparison) -> list[str]:
     """Both models, and over what they are compared."""
     lines = [facts(captured) for captured in comparison.captures]
@@ -186,11 +177,12 @@ def render_texts(
     comparison: TextComparison, display: Display, top: int
 ) -> Iterator[RenderableType]:
     """Render texts, the distances of the word's vectors, and the `top` heads; one with patterns."""
-    if comparison.identical or comparison.alike_so_far:
-        if comparison.identical:
-            alike = _identical(comparison)
-        else:
-            alike = f"{_alike(comparison)}; {_elsewhere(display)}"
+    if comparison.identical:
+        yield from folded(Text(_identical(comparison)), display.width)
+        return
+    if comparison.alike_so_far:
+        encoder = f"{display.speller('model', 'translator')} {display.speller('kind', 'encoder')}"
+        alike = f"{_alike(comparison)}; ask about a later word, or use {encoder}"
         yield from folded(Text(alike), display.width)
         return
     yield from folded(Text("\n".join(about_texts(comparison)), "dim"), display.width)
@@ -198,7 +190,10 @@ def render_texts(
     if comparison.cosines:
         title = "similarity of the word's vectors: mean cosine of all pairs"
         yield from folded(Text(title, "bold"), display.width)
-        yield from folded(Text(_cosines(comparison.cosines)), display.width)
+        # a dash where a vector is 0
+        before, *after = ("–" if isnan(each) else f"{each:.2f}" for each in comparison.cosines)
+        layers = (f"L{n} {each}" for n, each in enumerate(after))
+        yield from folded(Text("  ".join((f"before {before}", *layers))), display.width)
         yield Text()
     heads, first = comparison.heads[:top], comparison.heads[0]
     only = f"{first.head} {first.difference:.2f}, " if len(comparison.heads) == 1 else ""
@@ -234,18 +229,6 @@ def _differences(
     yield from listing(columns, rows, display.width)
 
 
-def _elsewhere(display: Display) -> str:
-    """A hint at another query, when no row can differ."""
-    encoder = f"{display.speller('model', 'translator')} {display.speller('kind', 'encoder')}"
-    return f"ask about a later word, or use {encoder}"
-
-
-def _cosines(cosines: Sequence[float]) -> str:
-    """The cosine before layer 0 and after each layer; a dash where a vector is 0."""
-    before, *after = ("–" if isnan(cosine) else f"{cosine:.2f}" for cosine in cosines)
-    return "  ".join((f"before {before}", *(f"L{n} {each}" for n, each in enumerate(after))))
-
-
 def _sights(
     each: HeadDifference, labels: Sequence[Sequence[str]], display: Display
 ) -> Iterator[Text]:
@@ -279,7 +262,7 @@ def _beside(
     sides: Sequence[Panel], difference: FloatArray | None, display: Display
 ) -> Iterator[RenderableType]:
     """The patterns one below the other, then the difference; whole, or the row to mark."""
-    maps = [(side.title, side.capture, side.weights, side.query) for side in sides]
+    panels = [*sides]
     if difference is not None:
         first, second = sides
         tokens = tuple(  # named as in both: `cat/dog`
@@ -289,19 +272,20 @@ def _beside(
         captured = replace(
             first.capture, query_tokens=tokens, key_tokens=tokens, transforms=(Difference(),)
         )
-        maps.append((f"{first.title} minus {second.title}", captured, difference, first.query))
-    head = sides[0].head
-    for title, captured, weights, query in maps:
+        title = f"{first.title} minus {second.title}"
+        panels.append(replace(first, title=title, capture=captured, weights=difference))
+    for panel in panels:
         yield Text()
-        exhibit = _exhibit_of(captured, HeadMap(head.layer, head.head, weights=weights), query)
-        yield from terminal_heatmap.render(replace(exhibit, caption=title), display)
+        exhibit = replace(_exhibit_of(panel), caption=panel.title)
+        yield from terminal_heatmap.render(exhibit, display)
 
 
-def _exhibit_of(captured: Capture, head_map: HeadMap, query: int | None) -> Exhibit:
+def _exhibit_of(panel: Panel) -> Exhibit:
     """One pattern; whole, or the row to mark."""
-    queries, keys = (tuple(range(n)) for n in whole_map(head_map).weights.shape)
-    queries = queries if query is None else (query,)
-    return Exhibit(replace(captured, named_heads=()), (head_map,), queries, keys)
+    queries, keys = (tuple(range(n)) for n in panel.weights.shape)
+    queries = queries if panel.query is None else (panel.query,)
+    head_map = HeadMap(panel.head.layer, panel.head.head, weights=panel.weights)
+    return Exhibit(replace(panel.capture, named_heads=()), (head_map,), queries, keys)
 
 
 # As pictures.
@@ -317,11 +301,7 @@ def draw_texts(comparison: TextComparison, **look: Any) -> Drawn:
     if comparison.of_images and all(captured.images[0].views for captured in comparison.captures):
         about = "; ".join(about_texts(comparison))
         words = PictureWords(texts_title(comparison), about, (), (), ())
-        exhibits = [
-            _exhibit_of(s.capture, HeadMap(s.head.layer, s.head.head, weights=s.weights), s.query)
-            for s in sides
-        ]
-        return drawn_beside(exhibits, words, PictureOptions(**look))
+        return drawn_beside([*map(_exhibit_of, sides)], words, PictureOptions(**look))
     less, title = difference_of(sides, comparison.by), texts_title(comparison)
     return _draw_beside(sides, less, title, about_texts(comparison), **look)
 
@@ -343,8 +323,9 @@ def draw_similarity(
     Raises:
         UsageError: no such colour map, or a resolution that makes no usable picture.
     """
-    title, about = similarity_title(comparison)
+    title = f"Similarity of heads over {_unit(comparison)}; circles: {PAIRED[comparison.pair]}"
     names = [captured.model.name for captured in comparison.captures]
+    about = f"{caption(comparison.captures[0])}; beside {readable(names[1])}"
     with sheet([title, about, *names], dpi=dpi, cmap=cmap) as (figure, fonts):
         rows, columns = comparison.similarity.shape
         height, width = (max(LEAST, GRID_SIDE * n / max(rows, columns)) for n in (rows, columns))

@@ -16,7 +16,7 @@ from attnviz.kit.result import Calculation
 from attnviz.kit.session import Session, as_flag
 from attnviz.kit.values import AnyModel, FilePath, head_names, loaded, model_of, one_name, path_of
 from attnviz.models.placement import EMBEDDINGS
-from attnviz.records.trace import HeadTrace, Initialisation, Similarity, Way
+from attnviz.records.trace import Initialisation, Similarity, Way
 
 steps_option = partial(panel_option, "The steps")
 example_option = partial(panel_option, "Examples without a model")
@@ -85,14 +85,7 @@ Init: TypeAlias = Annotated[
     example_option("--init", help="The distribution of multi-head's random weights."),
 ]
 Seed: TypeAlias = Annotated[
-    int,
-    example_option(
-        "--seed",
-        metavar="N",
-        min=0,
-        max=g.LARGEST_SEED,
-        help="The seed of multi-head's random numbers.",
-    ),
+    int, g.seed_option(example_option, "The seed of multi-head's random numbers.")
 ]
 Rounded: TypeAlias = Annotated[
     bool,
@@ -100,22 +93,16 @@ Rounded: TypeAlias = Annotated[
 ]
 
 
-def _with_a_model(call: Arguments) -> None:
-    """Refuse options that do nothing for a text."""
-    if call["example"] is not None or call["matrices"] is not None:
-        return
-    hint = f"add {option('example')} or {option('matrices')}"
-    call.refuse("rounded init seed", "is for the examples", hint)
-    if str(getattr(call["model"], "name", call["model"])) == EMBEDDINGS:
-        wrong = f"does nothing for {option('model', EMBEDDINGS)}"
-        call.refuse("head similarity as_lookup among", wrong)
-    if call["as_lookup"]:
-        call.refuse("only similarity columns among", f"does nothing with {option('as_lookup')}")
-
-
-def _without_a_model(call: Arguments) -> None:
-    """No text and no model, and only options that mean something here."""
+def _idle(call: Arguments) -> None:
+    """Refuse what does nothing for a text; or, without a model, for an example or matrices."""
     if call["example"] is None and call["matrices"] is None:
+        hint = f"add {option('example')} or {option('matrices')}"
+        call.refuse("rounded init seed", "is for the examples", hint)
+        if str(getattr(call["model"], "name", call["model"])) == EMBEDDINGS:
+            wrong = f"does nothing for {option('model', EMBEDDINGS)}"
+            call.refuse("head similarity as_lookup among", wrong)
+        if call["as_lookup"]:
+            call.refuse("only similarity columns among", f"does nothing with {option('as_lookup')}")
         return
     if call["example"] is not None and call["matrices"] is not None:
         both = f"{option('example')} and {option('matrices')} are two calculations"
@@ -132,7 +119,7 @@ def _without_a_model(call: Arguments) -> None:
     call.refuse("model revision offline", wrong)
 
 
-@feature(_without_a_model, _with_a_model)
+@feature(_idle)
 def explain(
     text: str | None = None,
     model: AnyModel = "builtin",
@@ -185,13 +172,10 @@ def explain(
     if causal and model.name != EMBEDDINGS:
         raise UsageError(f"{option('causal')} is for embeddings and for examples", "leave it out")
     options = model._text_options(bos, special, truncate, target, image, text_pair=text_pair)
-    subject = Subject(head_names(head), one_name(query), similarity, _file_of(among))
+    texts = None if among is None else Path(path_of("among", among))
+    subject = Subject(head_names(head), one_name(query), similarity, texts)
     explained = explain_embeddings if model.name == EMBEDDINGS else explain_head
     return explained(model._loaded, text, options, subject, telling)
-
-
-def _file_of(among: FilePath | None) -> Path | None:
-    return None if among is None else Path(path_of("among", among))
 
 
 EXAMPLES = """
@@ -243,15 +227,11 @@ def command_line(
         calculation = call(text=words, model=model_of(session, model, on, kind, causal=causal))
         note_texts(session, calculation.captures)
         if isinstance(calculation.record, Traced):
-            _note_a_piece(session, calculation.record.trace)
+            trace = calculation.record.trace
+            token = trace.capture.query_tokens[trace.query]
+            if token.part is not None:
+                session.note(
+                    f"“{token.label}” is a part of the character {token.text.strip()}, but explain "
+                    f"follows one token; attnviz show {as_flag('chars')} merges the parts"
+                )
     deliver_result(session, to, calculation)
-
-
-def _note_a_piece(session: Session, trace: HeadTrace) -> None:
-    """Note in one line that the query is only a part of a character."""
-    token = trace.capture.query_tokens[trace.query]
-    if token.part is not None:
-        session.note(
-            f"“{token.label}” is a part of the character {token.text.strip()}, but explain follows "
-            f"one token; attnviz show {as_flag('chars')} merges the parts"
-        )

@@ -48,7 +48,11 @@ def made_run(
         scales.append(whole.scale)
         own = {f"runs.0.layers.{layer}.{n}": found[n] for n in OF_LAYER if n in found}
         if layer == 0:
-            _check_size(sum(array.size for array in own.values()) * len(heads), most)
+            numbers = sum(array.size for array in own.values()) * len(heads)
+            size = numbers * 2 * 4 // 3  # two bytes each, in base64
+            if size > most:
+                wrong = f"the page would have {size >> 20} MB, over the limit of {most >> 20} MB"
+                raise InputError(wrong, "give a shorter text, or use a smaller model")
             predicts = model.kind != "encoder" and (model.causal or model.kind == "cross")
             of_run = ("embedding", "position", *(["logits"] if predicts else []))
             shared = {name: found[name] for name in of_run if name in found}
@@ -57,13 +61,6 @@ def made_run(
     run = {"text": text, "target": empty.target, "scales": scales, **sides_of(empty, text)}
     written = written_of(model.tokenizer, shared.get("logits"))
     return {"made": "runs", "runs": [run], "written": written}, arrays
-
-
-def _check_size(numbers: int, most: int) -> None:
-    size = numbers * 2 * 4 // 3  # two bytes each, in base64
-    if size > most:
-        wrong = f"the page would have {size >> 20} MB, over the limit of {most >> 20} MB"
-        raise InputError(wrong, "give a shorter text, or use a smaller model")
 
 
 def sides_of(capture: Capture, text: str) -> Mapping[str, object]:

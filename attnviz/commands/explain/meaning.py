@@ -3,7 +3,7 @@
 A result that chance also reaches is left out, and each result has the level of chance beside it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -163,17 +163,13 @@ def _vectors(trace: HeadTrace) -> dict[Moment, FloatArray]:
 # What is written as JSON.
 
 
-def _found(part: int) -> Callable[[Read], object]:
-    return lambda read: None if read.found is None else read.found[part]
-
-
 READ = Fields[Read](
     "Read",
     "The read-out of one vector around a head.",
     (
         Field("moment", Moment),
-        Field("read", str | None, "The likeliest class, or null without one.", _found(0)),
-        Field("probability", float | None, "", _found(1)),
+        Field("read", str | None, "The likeliest class, or null without one.", at("found.0")),
+        Field("probability", float | None, "", at("found.1")),
         Field("accuracy", float, "How often this read-out is right on held-out words."),
     ),
 )

@@ -182,16 +182,10 @@ TRACE = Fields[Traced](
             "trajectory",
             dict[str, list[str]],
             "The rows (what is added, in order) and columns (axes) of the array of this name.",
-            lambda t: t.meaning.trajectory.labels if t.meaning.trajectory else ABSENT,
+            at("meaning.trajectory.labels", ABSENT),
             optional=True,
         ),
-        Field(
-            "other_similarity",
-            Similarity,
-            "",
-            lambda traced: traced.other.kind if traced.other else ABSENT,
-            optional=True,
-        ),
+        Field("other_similarity", Similarity, "", at("other.kind", ABSENT), optional=True),
         ARRAYS,
     ),
 )
@@ -237,32 +231,25 @@ def explain_head(
     trace = prepared.trace(choice.heads[0], position)
     other = other_row(trace, subject.similarity) if subject.similarity else None
     meaning = meaning_of(prepared, trace, subject.among)
-    trace = replace(trace, nearest=meaning.nearest)
-    return _of_head(Traced(trace, choice, meaning, finding, other), prepared, telling)
-
-
-def _of_head(traced: Traced, prepared: Prepared, telling: Telling) -> Calculation[Traced]:
-    trace, other, capture = traced.trace, traced.other, traced.trace.capture
+    trace, capture = replace(trace, nearest=meaning.nearest), trace.capture
     only = telling.among(len(STEPS))
 
     def shown(display: Display) -> Iterable[Text]:
         sheet = telling.sheet(display)
-        line = headline(traced.choice, traced.finding, capture)
-        about = f"{line} · {titles.facts(capture)}"
+        about = f"{headline(choice, finding, capture)} · {titles.facts(capture)}"
         if telling.as_lookup:
             return render_lookup(trace, sheet, about=about)
-        return render(trace, sheet, about=about, only=only, other=other, meaning=traced.meaning)
+        return render(trace, sheet, about=about, only=only, other=other, meaning=meaning)
 
     arrays: dict[str, Numbers] = {**trace.arrays()}
     if other:
         arrays |= {"other_scores": other.scores, "other_weights": other.weights}
-    if traced.meaning.trajectory:
-        arrays["trajectory"] = traced.meaning.trajectory.places
+    if meaning.trajectory:
+        arrays["trajectory"] = meaning.trajectory.places
     query = capture.query_tokens[trace.query].label
-    about = f"{traced.choice.heads[0]} at {query}, {trace.model.name}"
-    form = _form(about, TRACE, arrays, shown)
+    form = _form(f"{choice.heads[0]} at {query}, {trace.model.name}", TRACE, arrays, shown)
     form = replace(form, page=partial(_page, prepared), picture=_draw)
-    return Calculation(form, traced, (capture,))
+    return Calculation(form, Traced(trace, choice, meaning, finding, other), (capture,))
 
 
 def _draw(traced: Traced, **look: Any) -> "Drawn":

@@ -140,25 +140,17 @@ class Sheet:
         self.vectors([(rows[i] if rows else "", row) for i, row in enumerate(array)])
         if self.columns:
             self.line(f"{turned or f'{name}ᵀ'} {shape(array.T)}")
-            self._headed(array.T, columns, rows)
-
-    def _headed(self, array: Array, rows: Sequence[str], columns: Sequence[str]) -> None:
-        """A matrix under the labels of its columns, as many of these as fit."""
-        cells = self._cells_of(rows)
-        digits, width = self._decimals(list(array))
-        width = max(width, self._cells_of(columns))
-        if columns:
-            room = self.display.width - len(INDENT) - cells - 2
-            fitting = _entries_that_fit(len(columns), width, room)
-            heads = " ".join(self._padded(name, width, right=True) for name in columns[:fitting])
-            more = f" {self._plain('…')}" if fitting < len(columns) else ""
-            self._row(f"{INDENT}{' ' * (cells + 3)}{heads}{more}", "bold")
-        for i, row in enumerate(array):
-            self._vector(rows[i] if rows else "", row, cells, digits, width)
-
-    def weights(self, named: Sequence[tuple[str, float]]) -> None:
-        """One line for each weight of a row, drawn as a bar."""
-        self.table(("", ""), [(name, [weight]) for name, weight in named])
+            cells = self._cells_of(columns)
+            digits, width = self._decimals(list(array.T))
+            width = max(width, self._cells_of(rows))
+            if rows:  # the labels of its columns, as many as fit
+                room = self.display.width - len(INDENT) - cells - 2
+                fitting = _entries_that_fit(len(rows), width, room)
+                heads = " ".join(self._padded(each, width, right=True) for each in rows[:fitting])
+                more = f" {self._plain('…')}" if fitting < len(rows) else ""
+                self._row(f"{INDENT}{' ' * (cells + 3)}{heads}{more}", "bold")
+            for i, column in enumerate(array.T):
+                self._vector(columns[i] if columns else "", column, cells, digits, width)
 
     def table(self, header: Sequence[str], rows: Sequence[tuple[str, Sequence[float]]]) -> None:
         """Labelled rows of numbers under headers, if any; with a bar for each row's last number.
@@ -187,7 +179,12 @@ class Sheet:
             *before, last = lines_of(self._padded(name, cells), numbers)
             for text in before:
                 self._row(text)
-            self._barred(f"{last} ", values[-1])
+            line, weight = self._row(f"{last} "), values[-1]
+            space = min(BAR, self.display.width - line.cell_len)
+            if space > 3 and not math.isinf(weight):
+                drawn = bar_of(min(1.0, max(0.0, weight)), space, self.display.unicode)
+                line.append(drawn, bar_style(weight, self.display))
+            line.rstrip()
 
     def number(self, value: float) -> str:
         """A number with the decimals of this sheet; −∞ as such."""
@@ -214,15 +211,6 @@ class Sheet:
             terms = sorted(terms, key=lambda term: -term[0])
         shown = [self.times(weight, name) for weight, name in terms[: 6 if ordered else None]]
         return " + ".join([*shown, "…"] if len(terms) > len(shown) else shown)
-
-    def _barred(self, start: str, weight: float) -> None:
-        """A line that ends with the bar of a weight."""
-        line = self._row(start)
-        room = min(BAR, self.display.width - line.cell_len)
-        if room > 3 and not math.isinf(weight):
-            drawn = bar_of(min(1.0, max(0.0, weight)), room, self.display.unicode)
-            line.append(drawn, bar_style(weight, self.display))
-        line.rstrip()
 
     def _vector(self, name: str, vector: Array, cells: int, digits: int, width: int) -> None:
         """`fluffy  [ 0.1234 -0.2345 …]`, as many entries as fit."""

@@ -370,7 +370,7 @@ def _rest(sheet: HeadSheet) -> None:
     ahead = f"{amount(left, 'more layer')} follow{'' if left > 1 else 's'}."
     sheet.say(f"{ahead if left else 'This is the last layer.'} {_ending(sheet)}")
     if t.next_tokens:
-        sheet.weights([(name_of(p.label), p.score) for p in t.next_tokens])
+        sheet.table(("", ""), [(name_of(p.label), [p.score]) for p in t.next_tokens])
 
 
 def _residual(sheet: HeadSheet) -> tuple[dict[str, str], str]:

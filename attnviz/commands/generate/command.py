@@ -108,10 +108,7 @@ TopP: TypeAlias = Annotated[
     ),
 ]
 SamplingSeed: TypeAlias = Annotated[
-    int,
-    answer_option(
-        "--seed", metavar="N", min=0, max=g.LARGEST_SEED, help="The random seed of the sampling."
-    ),
+    int, g.seed_option(answer_option, "The random seed of the sampling.")
 ]
 Stop: TypeAlias = Annotated[
     Sequence[str],

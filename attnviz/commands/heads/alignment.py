@@ -11,10 +11,10 @@ from attnviz.draw.terminal.cells import bar_style, folded, footnotes
 from attnviz.draw.titles import bar_of, facts
 from attnviz.kit.choose import plan_heads
 from attnviz.kit.prepare import HeadOptions, Prepared
-from attnviz.kit.result import Form, Result
+from attnviz.kit.result import Form
 from attnviz.records.capture import Capture
 from attnviz.records.heads import ALIGNMENT, Head
-from attnviz.records.rows import Field, Fields, head_fields, model_name
+from attnviz.records.rows import Field, Fields, at, head_fields, model_name
 from attnviz.records.speech import check_aligned, heard_rows, path_scores
 
 BAR = 20
@@ -66,13 +66,13 @@ ALIGNMENT_ROW = Fields[tuple[AlignmentScores, Head, float]](
     "AlignmentRow",
     "With --alignment: how a head's attention follows a sound.",
     (
-        model_name(lambda row: row[0].capture.model.name),
-        *head_fields(lambda row: row[1]),
+        model_name(at("0.capture.model.name")),
+        *head_fields(at("1")),
         Field(
             "alignment",
             float,
             "The share of its weight along a monotone path through the sound.",
-            lambda row: row[2],
+            at("2"),
         ),
         Field(
             "known",
@@ -82,19 +82,6 @@ ALIGNMENT_ROW = Fields[tuple[AlignmentScores, Head, float]](
         ),
     ),
 )
-
-
-def of_alignment(scores: AlignmentScores, top: int | None = None) -> Result[AlignmentScores]:
-    """The result on heads that follow a sound; `top`: only those that follow it best."""
-    form = Form[AlignmentScores](
-        "heads",
-        ALIGNMENT_ROW,
-        lambda found, top, line: ((found, *each) for each in found.scores[:top]),
-        lambda found: facts(found.capture),
-        terminal=_render,
-        top=sys.maxsize,
-    )
-    return Result(form, scores, [scores.capture], _top=top)
 
 
 def _render(found: AlignmentScores, display: Display, top: int) -> Iterator[Text]:
@@ -111,3 +98,13 @@ def _render(found: AlignmentScores, display: Display, top: int) -> Iterator[Text
         f"reach about {found.chance:.2f}"
     )
     yield from footnotes([about], display.width)
+
+
+OF_ALIGNMENT = Form[AlignmentScores](
+    "heads",
+    ALIGNMENT_ROW,
+    lambda found, top, line: ((found, *each) for each in found.scores[:top]),
+    lambda found: facts(found.capture),
+    terminal=_render,
+    top=sys.maxsize,
+)

@@ -25,7 +25,7 @@ from attnviz.errors import InputError, option, readable
 from attnviz.inputs.beside import BoxLine, box_of, local_picture
 from attnviz.inputs.images import read_picture
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
-from attnviz.kit.result import Form, Result
+from attnviz.kit.result import Form
 from attnviz.records.capture import Capture, ModelIdentity, PatternBlock
 from attnviz.records.heads import Head, choose_heads
 from attnviz.records.images import are_sinks, one_sheet, spatial_entropy, take_much
@@ -65,12 +65,9 @@ class BoxRun:
 
 @dataclass(frozen=True)
 class BoxScore:
-    """The relation of a head's attention to the boxes; means and errors over lines.
+    """The relation of a head's attention to the boxes, by `MEASURES`; means and errors over lines.
 
-    `mass`: the weight in the box, of the whole row; `on_image`: on the image; `within`: the share
-    of that in the box; `entropy`: of the weights on the image, in nats; `spatial_entropy`: of the
-    regions in which these are above their mean; `sinks`: the share of what is on the image that its
-    sinks take.
+    `spatial_entropy`: of the regions in which the weights on the image are above their mean.
     """
 
     head: Head
@@ -271,31 +268,17 @@ BOX_ROW = Fields[tuple[BoxReport, BoxScore]](
     "BoxRow",
     "A head's attention in the boxes that words are about; means over lines.",
     (
-        model_name(lambda row: row[0].model.name),
-        *head_fields(lambda row: row[1].head),
+        model_name(at("0.model.name")),
+        *head_fields(at("1.head")),
         *(
             field
             for name, about in MEASURES.items()
             for field in estimate_fields(name, about, at(f"1.{name}"))
         ),
-        Field("chance", float, "The share of tokens in the box.", lambda row: row[0].chance),
+        Field("chance", float, "The share of tokens in the box.", at("0.chance")),
         Field("boxes", int, "How many boxes.", lambda row: len(row[0].runs)),
     ),
 )
-
-
-def of_boxes(report: BoxReport, top: int | None = None) -> Result[BoxReport]:
-    """The scores on boxes, of the `top` best heads."""
-    form = Form[BoxReport](
-        "heads",
-        BOX_ROW,
-        lambda report, top, line: ((report, score) for score in report.scores[:top]),
-        _title,
-        terminal=_render,
-        picture=_draw,
-        top=sys.maxsize,
-    )
-    return Result(form, report, captures=[run.capture for run in report.runs], _top=top)
 
 
 def _render(report: BoxReport, display: Display, top: int) -> TextLines:
@@ -334,3 +317,14 @@ def _draw(report: BoxReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Drawn
     within = by_head((each.head, each.within.mean) for each in report.scores)
     panes = [Pane("mass in the box, 0 to 1", mass), Pane("of what is on the image, 0 to 1", within)]
     return draw_panes(_title(report), panes, dpi=dpi, cmap=cmap)
+
+
+OF_BOXES = Form[BoxReport](
+    "heads",
+    BOX_ROW,
+    lambda report, top, line: ((report, score) for score in report.scores[:top]),
+    _title,
+    terminal=_render,
+    picture=_draw,
+    top=sys.maxsize,
+)

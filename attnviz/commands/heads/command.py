@@ -5,25 +5,25 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from attnviz.commands.heads.alignment import AlignmentScores, alignment_scores, of_alignment
-from attnviz.commands.heads.boxes import NO_BOX, BoxReport, BoxTask, of_boxes, score_boxes
+from attnviz.commands.heads.alignment import OF_ALIGNMENT, AlignmentScores, alignment_scores
+from attnviz.commands.heads.boxes import NO_BOX, OF_BOXES, BoxReport, BoxTask, score_boxes
 from attnviz.commands.heads.labels import (
     NO_TEXT,
+    OF_LABELS,
     LabelReport,
-    of_labels,
     run_labelled,
     score_labels,
 )
-from attnviz.commands.heads.qk_ov import circuits_of, of_circuits
-from attnviz.commands.heads.receiver import Receivers, of_receivers, receivers
+from attnviz.commands.heads.qk_ov import OF_CIRCUITS, circuits_of
+from attnviz.commands.heads.receiver import OF_RECEIVERS, Receivers, receivers
 from attnviz.commands.heads.retrieval import (
+    OF_RETRIEVAL,
     Needles,
     Retrieval,
     RetrievalScore,
     keep,
     known,
     measure_retrieval,
-    of_retrieval,
 )
 from attnviz.commands.heads.rows import of_report
 from attnviz.errors import IdleOption, UsageError, option
@@ -34,7 +34,7 @@ from attnviz.kit.deliver import deliver_result, destination_of
 from attnviz.kit.lines import each_line, note_texts, text_or_capture
 from attnviz.kit.option import Arguments, Call, Cli, R, command_of, feature, only, panel_option
 from attnviz.kit.prepare import prepare
-from attnviz.kit.result import Result
+from attnviz.kit.result import Form, Result
 from attnviz.kit.scores import Probe, narrow, score_capture, score_probe, score_text
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
@@ -135,18 +135,14 @@ ProbeLength: TypeAlias = Annotated[
 Samples: TypeAlias = Annotated[
     int, probe_option("--samples", metavar="N", min=1, max=10_000, help="The number of sequences.")
 ]
-ProbeSeed: TypeAlias = Annotated[
-    int, probe_option("--seed", metavar="N", min=0, max=g.LARGEST_SEED, help="The random seed.")
-]
+ProbeSeed: TypeAlias = Annotated[int, g.seed_option(probe_option, "The random seed.")]
 SortBy: TypeAlias = Annotated[
     MetricName | None,
     g.look_option(
         "--sort", help="Sort by this metric or column, largest first. Default: by layer and head."
     ),
 ]
-TopHeads: TypeAlias = Annotated[
-    int | None, g.look_option("--top", metavar="K", min=1, help="Show only the first K heads.")
-]
+TopHeads: TypeAlias = Annotated[int | None, g.top_option("Show only the first K heads.")]
 OfRole: TypeAlias = Annotated[
     RoleName | None, g.look_option("--role", help="Show only heads with this role.")
 ]
@@ -284,7 +280,8 @@ def heads(
     if isinstance(captured, Capture):
         which = which_heads(None, layers, heads)
         if alignment:
-            return of_alignment(alignment_scores(captured, which), top)
+            aligned = alignment_scores(captured, which)
+            return Result(OF_ALIGNMENT, aligned, [aligned.capture], _top=top)
         return of_report(narrow(score_capture(captured, which, done), sort, role, top))
     model = loaded(model)
     which = which_heads(model, layers, heads)
@@ -293,25 +290,33 @@ def heads(
     if more and (alignment or receiver or boxes is not None):
         raise UsageError("this is measured on one text", "give one")
     if alignment:
-        return of_alignment(alignment_scores(prepare(model._loaded, said, options), which), top)
+        aligned = alignment_scores(prepare(model._loaded, said, options), which)
+        return Result(OF_ALIGNMENT, aligned, [aligned.capture], _top=top)
     if receiver:
-        return of_receivers(receivers(model._loaded, said, options), top)
+        found = receivers(model._loaded, said, options)
+        return Result(OF_RECEIVERS, found, [found.capture], _top=top)
     if retrieval:
         scored = measure_retrieval(model._loaded, Needles(), options, retrieval_score)
         keep(model._loaded, scored)
-        return of_retrieval(scored, top)
+        return Result(OF_RETRIEVAL, scored, models=[scored.model], _top=top)
     if circuits:
-        return of_circuits(circuits_of(model._loaded), top)
+        taken = circuits_of(model._loaded)
+        return Result(OF_CIRCUITS, taken, models=[taken.model], _top=top)
     if labels is not None:
-        return of_labels(score_labels(model._loaded, labels, options, which), top)
+        return _of_lines(OF_LABELS, score_labels(model._loaded, labels, options, which), top)
     if boxes is not None:
         task = BoxTask(model._loaded, options, which, None if text is None else said)
-        return of_boxes(score_boxes(task, boxes), top)
+        return _of_lines(OF_BOXES, score_boxes(task, boxes), top)
     if text is None and not options.given:
         drawn = Probe(length, samples, seed, whole=convention == "whole")
         return of_report(narrow(score_probe(model._loaded, drawn, options, which), sort, role, top))
     report = score_text(model._loaded, texts, options, which, done)
     return of_report(narrow(report, sort, role, top))
+
+
+def _of_lines(form: Form[Any], report: LabelReport | BoxReport, top: int | None) -> Result[Any]:
+    """The scores over lines that were run."""
+    return Result(form, report, [run.capture for run in report.runs], _top=top)
 
 
 EXAMPLES = """
@@ -378,7 +383,7 @@ def _score_lines(
         folder = folder_of(call["labels"])
         labelled = partial(run_labelled, inner, options=options, heads=which, folder=folder)
         texts = scored(call["labels"], "text", labelled, NO_TEXT)
-        return of_labels(LabelReport(inner.identity, texts), call["top"])
+        return _of_lines(OF_LABELS, LabelReport(inner.identity, texts), call["top"])
     task = BoxTask(inner, options, which, text, folder_of(call["boxes"]))
     boxes = scored(call["boxes"], "box", task.run, NO_BOX)
-    return of_boxes(BoxReport(inner.identity, boxes), call["top"])
+    return _of_lines(OF_BOXES, BoxReport(inner.identity, boxes), call["top"])

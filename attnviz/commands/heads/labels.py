@@ -25,13 +25,13 @@ from attnviz.inputs.beside import IMAGES, check_fields, images_beside, json_of
 from attnviz.inputs.text import Stdin, read_lines
 from attnviz.kit.option import R
 from attnviz.kit.prepare import HeadOptions, Prepared, TextOptions, prepare
-from attnviz.kit.result import Form, Result
+from attnviz.kit.result import Form
 from attnviz.records.capture import Capture, ModelIdentity, PatternBlock
 from attnviz.records.heads import Head, choose_heads
 from attnviz.records.metrics import Estimate
 from attnviz.records.places import RawImage
 from attnviz.records.positions import find_positions
-from attnviz.records.rows import Field, Fields, estimate_fields, head_fields, model_name
+from attnviz.records.rows import Field, Fields, at, estimate_fields, head_fields, model_name
 from attnviz.records.tokens import Token
 
 if TYPE_CHECKING:
@@ -273,32 +273,16 @@ LABEL_ROW = Fields[tuple[LabelReport, LabelScore]](
     "LabelRow",
     "How much of a head's attention goes to the true keys; means over texts.",
     (
-        model_name(lambda row: row[0].model.name),
-        *head_fields(lambda row: row[1].head),
-        *estimate_fields("mass", "Mean weight on all true keys of a row.", lambda row: row[1].mass),
+        model_name(at("0.model.name")),
+        *head_fields(at("1.head")),
+        *estimate_fields("mass", "Mean weight on all true keys of a row.", at("1.mass")),
         *estimate_fields(
-            "strongest",
-            "The share of rows whose strongest key is a true one.",
-            lambda row: row[1].strongest,
+            "strongest", "The share of rows whose strongest key is a true one.", at("1.strongest")
         ),
         Field("texts", int, "How many texts.", lambda row: len(row[0].runs)),
-        Field("rows", int, "How many labelled rows.", lambda row: row[0].rows),
+        Field("rows", int, "How many labelled rows.", at("0.rows")),
     ),
 )
-
-
-def of_labels(report: LabelReport, top: int | None = None) -> Result[LabelReport]:
-    """The scores on labelled links, of the `top` best heads."""
-    form = Form[LabelReport](
-        "heads",
-        LABEL_ROW,
-        lambda report, top, line: ((report, score) for score in report.scores[:top]),
-        lambda report: f"{report.model.name}, {amount(len(report.runs), 'labelled text')}",
-        terminal=_render,
-        picture=_draw,
-        top=sys.maxsize,
-    )
-    return Result(form, report, captures=[run.capture for run in report.runs], _top=top)
 
 
 def _render(report: LabelReport, display: Display, top: int) -> TextLines:
@@ -330,3 +314,14 @@ def _draw(report: LabelReport, *, dpi: int = 150, cmap: str = SEQUENTIAL) -> Dra
         Pane("strongest key is true, 0 to 1", strongest),
     ]
     return draw_panes(_title(report), panes, dpi=dpi, cmap=cmap)
+
+
+OF_LABELS = Form[LabelReport](
+    "heads",
+    LABEL_ROW,
+    lambda report, top, line: ((report, score) for score in report.scores[:top]),
+    lambda report: f"{report.model.name}, {amount(len(report.runs), 'labelled text')}",
+    terminal=_render,
+    picture=_draw,
+    top=sys.maxsize,
+)

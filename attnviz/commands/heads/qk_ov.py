@@ -6,7 +6,6 @@ model ─► one token's run, held fixed ─► each head's weights ─► copyi
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil, isnan
-from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -20,12 +19,12 @@ from attnviz.draw.picture.frame import sheet, write_line
 from attnviz.draw.picture.paint import EMPTY, draw_bar
 from attnviz.draw.terminal.cells import Column, folded, footnotes, listing
 from attnviz.errors import ModelError, UsageError, readable
-from attnviz.kit.result import Form, Result
+from attnviz.kit.result import Form
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head
 from attnviz.records.metrics import descending
 from attnviz.records.parts import Circuits, Through
-from attnviz.records.rows import Field, Fields, measured, model_name
+from attnviz.records.rows import Field, Fields, at, measured, model_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -98,31 +97,16 @@ CIRCUIT_ROW = Fields[CircuitRow](
     "CircuitRow",
     "A head that may copy, or a pair of heads that may compose.",
     (
-        model_name(attrgetter("model")),
+        model_name(at("model")),
         Field(
             "circuit",
             Literal["copying", "query", "key", "value"],
             "Copying, or the path by which the reader reads the writer.",
         ),
-        Field(
-            "layer",
-            int,
-            "The layer of the head; of a pair, of the writer.",
-            attrgetter("head.layer"),
-        ),
-        Field("head", int, "The head's number in it.", attrgetter("head.head")),
-        Field(
-            "reader_layer",
-            int | None,
-            "The layer of a pair's reader.",
-            lambda row: row.reader and row.reader.layer,
-        ),
-        Field(
-            "reader_head",
-            int | None,
-            "The reader's number in it.",
-            lambda row: row.reader and row.reader.head,
-        ),
+        Field("layer", int, "The layer of the head; of a pair, of the writer.", at("head.layer")),
+        Field("head", int, "The head's number in it.", at("head.head")),
+        Field("reader_layer", int | None, "The layer of a pair's reader.", at("reader.layer")),
+        Field("reader_head", int | None, "The reader's number in it.", at("reader.head")),
         Field(
             "score",
             float | None,
@@ -140,20 +124,6 @@ CIRCUIT_ROW = Fields[CircuitRow](
         Field("tokens", int | None, "Copying: the number of tokens that were tried."),
     ),
 )
-
-
-def of_circuits(circuits: Circuits, top: int | None = None) -> Result[Circuits]:
-    """The scores of the weights; the `top` of each kind."""
-    form = Form[Circuits](
-        "heads",
-        CIRCUIT_ROW,
-        _rows,
-        lambda circuits: f"{circuits.model.name}, circuits",
-        terminal=_render,
-        picture=_draw,
-        top=10,
-    )
-    return Result(form, circuits, models=(circuits.model,), _top=top)
 
 
 # Circuits that were read off the weights, as a person reads them.
@@ -256,3 +226,14 @@ def _pane(
     shown = axes.imshow(values, cmap=cmap, vmin=low, vmax=high, aspect="auto")
     draw_bar(place(figure, left + SIDE + APART, 0, BAR, SIDE), shown)
     return axes
+
+
+OF_CIRCUITS = Form[Circuits](
+    "heads",
+    CIRCUIT_ROW,
+    _rows,
+    lambda circuits: f"{circuits.model.name}, circuits",
+    terminal=_render,
+    picture=_draw,
+    top=10,
+)

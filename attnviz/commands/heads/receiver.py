@@ -13,11 +13,11 @@ from attnviz.draw.titles import amount
 from attnviz.errors import InputError, UsageError, readable
 from attnviz.inputs.prompts import cut
 from attnviz.kit.prepare import Prepared, TextOptions, prepare
-from attnviz.kit.result import Form, Result
+from attnviz.kit.result import Form
 from attnviz.records.capture import Capture, PatternBlock
 from attnviz.records.heads import Head, every_head
 from attnviz.records.reasoning import LEAST, NEAR, by_span, kurtosis, received
-from attnviz.records.rows import Field, Fields, head_fields, measured, model_name
+from attnviz.records.rows import Field, Fields, at, head_fields, measured, model_name
 from attnviz.records.tokens import Segment, segment_of
 
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ RECEIVER = Fields[tuple[Receivers, Head, float, int]](
     "ReceiverRow",
     "How unevenly a head's later sentences attend to earlier ones.",
     (
-        model_name(lambda row: row[0].capture.model.name),
-        *head_fields(lambda row: row[1]),
+        model_name(at("0.capture.model.name")),
+        *head_fields(at("1")),
         Field(
             "kurtosis",
             float | None,
@@ -123,19 +123,6 @@ RECEIVER = Fields[tuple[Receivers, Head, float, int]](
         Field("text", str, "This sentence.", lambda row: row[0].sentences[row[3]]),
     ),
 )
-
-
-def of_receivers(found: Receivers, top: int | None = None) -> Result[Receivers]:
-    """The result on receiver heads; `top`: only those with the highest kurtosis."""
-    form = Form[Receivers](
-        "heads",
-        RECEIVER,
-        lambda found, top, line: ((found, *each) for each in found.ranked[:top]),
-        lambda found: f"{found.capture.model.name}, receiver heads",
-        terminal=_render,
-        top=10,
-    )
-    return Result(form, found, (found.capture,), _top=top)
 
 
 def _render(found: Receivers, display: Display, top: int) -> TextLines:
@@ -154,3 +141,13 @@ def _render(found: Receivers, display: Display, top: int) -> TextLines:
         for head, score, at in found.ranked[:top]
     ]
     return titled_listing(said, columns, rows, display.width)
+
+
+OF_RECEIVERS = Form[Receivers](
+    "heads",
+    RECEIVER,
+    lambda found, top, line: ((found, *each) for each in found.ranked[:top]),
+    lambda found: f"{found.capture.model.name}, receiver heads",
+    terminal=_render,
+    top=10,
+)

@@ -17,10 +17,10 @@ from attnviz.errors import UsageError, readable
 from attnviz.kit import cache
 from attnviz.kit.intervene import told_of
 from attnviz.kit.prepare import Prepared, TextOptions, frozen, prepare_tokens
-from attnviz.kit.result import Form, Result
+from attnviz.kit.result import Form
 from attnviz.records.capture import ModelIdentity, PatternBlock
 from attnviz.records.heads import Head, every_head, listed
-from attnviz.records.rows import ABSENT, Field, Fields, head_fields, model_name
+from attnviz.records.rows import ABSENT, Field, Fields, at, head_fields, model_name
 from attnviz.records.tokens import Token, numbered
 
 if TYPE_CHECKING:
@@ -209,8 +209,8 @@ RETRIEVAL_ROW = Fields[tuple[Retrieval, Head, float]](
     "RetrievalRow",
     "How a head copies from a long text.",
     (
-        model_name(lambda row: row[0].model.name),
-        *head_fields(lambda row: row[1]),
+        model_name(at("0.model.name")),
+        *head_fields(at("1")),
         Field(
             "retrieval",
             float,
@@ -234,19 +234,6 @@ MEANS: Mapping[RetrievalScore, str] = {
     "writes": "what the head adds to the copied token's logit from the needle, minus from as many "
     "tokens elsewhere",
 }
-
-
-def of_retrieval(retrieval: Retrieval, top: int | None = None) -> Result[Retrieval]:
-    """The result on heads that copy; `top`: only those that copy most."""
-    form = Form[Retrieval](
-        "heads",
-        RETRIEVAL_ROW,
-        lambda retrieval, top, line: ((retrieval, *each) for each in retrieval.ranked[:top]),
-        lambda retrieval: f"{retrieval.model.name}, retrieval",
-        terminal=_render,
-        top=sys.maxsize,
-    )
-    return Result(form, retrieval, models=(retrieval.model,), _top=top)
 
 
 def _render(retrieval: Retrieval, display: Display, top: int) -> Iterator[Text]:
@@ -273,6 +260,16 @@ def _render(retrieval: Retrieval, display: Display, top: int) -> Iterator[Text]:
         verdict = f"retrieval heads ({least} or more): {listed(retrieval.heads)}"
     yield Text()
     yield from folded(Text(verdict), display.width)
+
+
+OF_RETRIEVAL = Form[Retrieval](
+    "heads",
+    RETRIEVAL_ROW,
+    lambda retrieval, top, line: ((retrieval, *each) for each in retrieval.ranked[:top]),
+    lambda retrieval: f"{retrieval.model.name}, retrieval",
+    terminal=_render,
+    top=sys.maxsize,
+)
 
 
 # Retrieval scores, kept in the user's cache so that a model is measured once.

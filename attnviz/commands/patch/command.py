@@ -114,12 +114,7 @@ AgainstExact: TypeAlias = Annotated[
 TopSites: TypeAlias = Annotated[
     int | None,
     Cli(int, default=10),
-    g.look_option(
-        "--top",
-        metavar="K",
-        min=1,
-        help="Show the K parts that change most; with --together, K candidates.",
-    ),
+    g.top_option("Show the K parts that change most; with --together, K candidates."),
 ]
 
 

@@ -39,9 +39,7 @@ Attribute: TypeAlias = Annotated[
         "embeddings, heads and MLPs; as rows, only these.",
     ),
 ]
-TopCandidates: TypeAlias = Annotated[
-    int, g.look_option("--top", metavar="K", min=1, help="Number of candidates.")
-]
+TopCandidates: TypeAlias = Annotated[int, g.top_option("Number of candidates.")]
 
 
 def _one_reading(call: Arguments) -> None:

@@ -68,12 +68,8 @@ FailOn: TypeAlias = Annotated[
 ]
 TopQuestions: TypeAlias = Annotated[
     int | None,
-    g.look_option(
-        "--top",
-        metavar="K",
-        min=1,
-        help="Show the K questions to read first.",
-        show_default=f"{OF_RESULTS.top}; all as rows",
+    g.top_option(
+        "Show the K questions to read first.", show_default=f"{OF_RESULTS.top}; all as rows"
     ),
 ]
 

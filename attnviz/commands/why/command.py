@@ -81,9 +81,7 @@ CheckStrongest: TypeAlias = Annotated[
         "--check", help="Also remove the strongest part of each side, and recompute the score."
     ),
 ]
-TopTerms: TypeAlias = Annotated[
-    int, g.look_option("--top", metavar="K", min=1, max=1000, help="Number of parts.")
-]
+TopTerms: TypeAlias = Annotated[int, g.top_option("Number of parts.", max=1000)]
 InsteadWrites: TypeAlias = Annotated[
     bool,
     question_option(
