@@ -19,13 +19,7 @@ from attnviz.errors import (
     series,
 )
 from attnviz.inputs.calls import arguments_of
-from attnviz.inputs.chats import (
-    Question,
-    chat_of_question,
-    read_chat,
-    with_images,
-    with_system,
-)
+from attnviz.inputs.chats import Question, chat_of_question, read_chat, with_images, with_system
 from attnviz.inputs.given import found
 from attnviz.inputs.prompts import (
     QUESTION,

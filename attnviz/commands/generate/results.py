@@ -74,7 +74,7 @@ _READ = Fields[Any](
         *(LINE, _ID),
         *(Field(name, str) for name in ("input", "model", "settings")),
         *(Field(name, str | None, optional=True) for name in ("error", "page", "heads")),
-    ),
+    )
 )
 _BEGINNINGS = b'{"line": 1, "row": ', b'{"line": 1, "id": '
 """The beginnings of a row of line 1."""
