@@ -155,17 +155,15 @@ class Tools:
             tell(0, 0)
         try:
             with watched(tell):
-                return CallToolResult(
-                    content=self._content(params.name, {**(params.arguments or {})})
-                )
+                content = self._content(params.name, {**(params.arguments or {})})
+            return CallToolResult(content=content)
         except GaveWay:
             raise
         except Exception as error:
-            wrong = sentence_of(error)
+            told = TextContent(text=sentence_of(error))
+            return CallToolResult(content=[told], is_error=True)
         finally:
             self._one.release()
-        told = TextContent(text=wrong)
-        return CallToolResult(content=[told], is_error=True)
 
     def _content(self, name: str, arguments: dict[str, Any]) -> "list[ContentBlock]":
         """The headline, the JSON, notes, and perhaps the picture."""
@@ -181,10 +179,8 @@ class Tools:
         data, shown = json_of(result), str(result).strip()
         texts = [shown.partition("\n\n")[0], data]
         if len(data) > LONGEST:
-            texts = [
-                shown[:LONGEST],
-                f"The JSON of {len(data):,} characters is left out; ask for less of it.",
-            ]
+            instead = f"The JSON of {len(data):,} characters is left out; ask for less of it."
+            texts = [shown[:LONGEST], instead]
         texts += [f"note: {note}" for note in result.notes]
         content: list[ContentBlock] = [TextContent(text=text) for text in texts]
         if picture:

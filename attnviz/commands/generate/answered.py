@@ -141,10 +141,8 @@ class AttentionAnswer:
             OutputError: the file cannot be written.
         """
         file = Path(path_of("path", path))
-        form, curves = (
-            choose_format(file, None, False),
-            next(reversed(self._checked), "") == "curve",
-        )
+        form = choose_format(file, None, False)
+        curves = next(reversed(self._checked), "") == "curve"
         if form.name == "npz" and not look:
             self.capture.save(file)
         elif form.picture and not curves:

@@ -5,7 +5,7 @@ answer ─► the sentence that it attended to most ─► … ─► the segmen
 Each link is cut in every head, and the last source is deleted.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -14,8 +14,8 @@ from attnviz.errors import UsageError, option
 from attnviz.records.grounding import Check, CheckMethod
 from attnviz.records.heads import every_head
 from attnviz.records.interventions import ChangedRun, CutLink, Intervention, Interventions
-from attnviz.records.reasoning import Chain, ChainLink, ChainTest
-from attnviz.records.rows import LINE, Field, Fields, at, fields_at
+from attnviz.records.reasoning import Chain, ChainLink
+from attnviz.records.rows import LINE, Field, Fields, keyed
 from attnviz.records.tokens import TEMPLATE
 
 if TYPE_CHECKING:
@@ -77,19 +77,14 @@ def chain_of(model: "LoadedModel", answer: Answer, check: Check) -> Chain | None
         changes = [sum(followed[i][part.first : part.after]) - whole for i in runs]
         (source, share), run = sources[0], run + len(sources)
         names = [each.name for each, _ in sources]
-        other, named = _costliest(zip(changes[1:], names[1:], strict=True))
+        other, named = min(zip(changes[1:], names[1:], strict=True), default=(None, None))
         text = part.section or part.text
         links.append(ChainLink(text, source.name, share, changes[0], other, named))
     last = steps[-1][0]
     of = {each.segment: sum(each.changes[last.first : last.after]) for each in check.effects}
     own = of.pop(links[-1].source, None)
-    other, named = _costliest((change, name) for name, change in of.items())
+    other, named = min(((change, name) for name, change in of.items()), default=(None, None))
     return Chain(tuple(links), own, other, named)
-
-
-def _costliest(others: Iterable[tuple[float, str]]) -> tuple[float | None, str | None]:
-    """The largest loss, and the source that it is of, or None without one."""
-    return min(others, default=(None, None))
 
 
 def _steps(answer: Answer) -> list[_Step]:
@@ -149,60 +144,44 @@ def hidden(model: "LoadedModel", queries: range, keys: Sequence[int]) -> Interve
     )
 
 
-@dataclass(frozen=True)
-class ChainRow:
-    """A row: a link of a chain, and what it changes to cut it, or to delete its source."""
-
-    line: int
-    id: Any
-    row: int
-    test: ChainTest
-    added: Any
-
-
-CHAIN = Fields[ChainRow](
+CHAIN = Fields[Mapping[str, Any]](
     "ChainRow",
     "With --check-method chain: a link from the answer back to the prompt, cut or deleted.",
-    (
+    keyed(
         LINE,
         Field("id", str | int | None, "The chat's or the question's own id.", optional=True),
         Field("row", int, "Its number from 1, the answer's own first."),
-        *fields_at(
-            "test.link",
-            Field("part", str, "The part of the answer."),
-            Field(
-                "source",
-                str,
-                "The source it attended to most: a sentence of the answer, or a segment's name.",
-            ),
-            Field("share", float, "The source's share."),
+        Field("part", str, "The part of the answer."),
+        Field(
+            "source",
+            str,
+            "The source it attended to most: a sentence of the answer, or a segment's name.",
         ),
-        *fields_at(
+        Field("share", float, "The source's share."),
+        Field(
             "test",
-            Field(
-                "test",
-                Literal["cut", "deletion"],
-                "Whether the link is cut, or, last, its source deleted.",
-                at("kind"),
-            ),
-            Field("change", float, "The change of the part's log-probability (nats)."),
-            Field(
-                "other", float | None, "The largest loss with another source, or null without one."
-            ),
-            Field("other_source", str | None, "That source, or null without one."),
-            Field(
-                "holds",
-                bool,
-                "Whether the change is a loss of more than 0.1, and larger than any other; the "
-                "chain holds where all do.",
-            ),
+            Literal["cut", "deletion"],
+            "Whether the link is cut, or, last, its source deleted.",
+        ),
+        Field("change", float, "The change of the part's log-probability (nats)."),
+        Field("other", float | None, "The largest loss with another source, or null without one."),
+        Field("other_source", str | None, "That source, or null without one."),
+        Field(
+            "holds",
+            bool,
+            "Whether the change is a loss of more than 0.1, and larger than any other; the chain "
+            "holds where all do.",
         ),
         ADDED,
     ),
 )
 
 
-def chain_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iterator[ChainRow]:
+def chain_rows(
+    shares: AnswerShares, top: int | None, line: int | None
+) -> Iterator[Mapping[str, Any]]:
     chain = shares.check.chain if shares.check else None
+    same = {"line": line or 1, "id": shares.answer.id, "added": shares.answer.added}
     for n, test in enumerate(chain.tests if chain else (), start=1):
-        yield ChainRow(line or 1, shares.answer.id, n, test, shares.answer.added)
+        of_test = {**vars(test), "test": test.kind, "holds": test.holds}
+        yield {**vars(test.link), **of_test, **same, "row": n}

@@ -25,7 +25,6 @@ from attnviz.records.grounding import (
     Check,
     CheckMethod,
     Contradiction,
-    Curve,
     Deletion,
     Grounds,
     SmallestSet,
@@ -39,7 +38,7 @@ from attnviz.records.grounding import (
     subset_fit,
 )
 from attnviz.records.reasoning import MATTERS
-from attnviz.records.rows import LINE, Field, Fields, at
+from attnviz.records.rows import LINE, Field, Fields, keyed
 from attnviz.records.tokens import RESTS, Token
 from attnviz.records.transforms import Contributions
 
@@ -305,49 +304,35 @@ def _noise(runs: AnswerRuns, parts: Deletable) -> float | None:
 # The rows of curves.
 
 
-@dataclass(frozen=True)
-class CurvePoint:
-    """A row: a point of a curve of an answer."""
-
-    line: int
-    id: Any
-    curve: Curve
-    step: int
-    added: Any
-
-
-CURVE_POINT = Fields[CurvePoint](
+CURVE_POINT = Fields[Mapping[str, Any]](
     "CurveRow",
     "With --check-method curve: the answer's log-probability with some tokens of the documents.",
-    (
+    keyed(
         LINE,
         Field("id", str | int | None, "The chat's or the question's own id.", optional=True),
         Field(
             "curve",
             Literal["deletion", "insertion"],
             "Whether the tokens are deleted from all documents, or inserted into none.",
-            at("curve.kind"),
         ),
-        Field("tokens", int, "How many tokens of them.", lambda row: row.curve.tokens[row.step]),
+        Field("tokens", int, "How many tokens of them."),
         Field(
             "log_probability",
             float,
             "The answer's (nats); documents with the most attention first.",
-            lambda row: row.curve.values[row.step],
         ),
-        Field(
-            "random_low",
-            float,
-            "The least value in 10 random orders of the documents.",
-            lambda row: row.curve.low[row.step],
-        ),
-        Field("random_high", float, "The greatest.", lambda row: row.curve.high[row.step]),
+        Field("random_low", float, "The least value in 10 random orders of the documents."),
+        Field("random_high", float, "The greatest."),
         ADDED,
     ),
 )
 
 
-def curve_points(shares: AnswerShares, top: int | None, line: int | None) -> Iterator[CurvePoint]:
+def curve_points(
+    shares: AnswerShares, top: int | None, line: int | None
+) -> Iterator[Mapping[str, Any]]:
+    same = {"line": line or 1, "id": shares.answer.id, "added": shares.answer.added}
+    names = ("tokens", "log_probability", "random_low", "random_high")
     for curve in shares.check.curves if shares.check else ():
-        for step in range(len(curve.tokens)):
-            yield CurvePoint(line or 1, shares.answer.id, curve, step, shares.answer.added)
+        for point in zip(curve.tokens, curve.values, curve.low, curve.high, strict=True):
+            yield {**same, "curve": curve.kind, **dict(zip(names, point, strict=True))}

@@ -31,7 +31,9 @@ def checked(check: Check, display: Display, hops: int = 0) -> Iterator[Text]:
     """The findings of the method, the groundedness of each statement, and a sentence on both."""
     dash = BARE if display.unicode else "-"
     if check.method == "curve":
-        yield from _curves(check.curves, display)
+        names, points = table_of_curves(check.curves, "…" if display.unicode else "to")
+        heads = [Column(each, right=True) for each in names]
+        yield from listing(heads, points, display.width)
     else:
         number = "weight" if check.method == "subsets" else "change (nats)"
         deleted = "deleted, or made grey" if check.occlusions else "deleted"
@@ -110,24 +112,18 @@ def _few(statements: Sequence[Statement]) -> list[Statement]:
     return [statements[n] for n in sorted(sorted(range(len(statements)), key=rank)[:FEW])]
 
 
-def _curves(curves: Sequence[Curve], display: Display) -> Iterator[Text]:
-    """The answer's log-probability at each step: most attention first, and in random orders."""
-    columns = [Column("tokens", right=True)]
+def table_of_curves(curves: Sequence[Curve], to: str = "…") -> tuple[list[str], list[list[str]]]:
+    """The answer's log-probability at each step: most attention first, and in random orders.
+
+    The names of columns, and their rows; `to`: stands in a range.
+    """
+    names, rows = ["tokens"], [[str(tokens)] for tokens in curves[0].tokens]
     for curve in curves:
-        verb = "deleted" if curve.kind == "deletion" else "inserted"
-        columns += [Column(verb, right=True), Column("random orders", right=True)]
-    steps = range(len(curves[0].tokens))
-    to = "…" if display.unicode else "to"
-    rows = [
-        [str(curves[0].tokens[k])]
-        + [
-            cell
-            for each in curves
-            for cell in (f"{each.values[k]:.2f}", f"{each.low[k]:.2f} {to} {each.high[k]:.2f}")
-        ]
-        for k in steps
-    ]
-    yield from listing(columns, rows, display.width)
+        names += ["deleted" if curve.kind == "deletion" else "inserted", "random orders"]
+        points = zip(curve.values, curve.low, curve.high, strict=True)
+        for row, (value, low, high) in zip(rows, points, strict=True):
+            row += [f"{value:.2f}", f"{low:.2f} {to} {high:.2f}"]
+    return names, rows
 
 
 WIDTH, HEIGHT, APART = 3.4, 2.6, 0.25

@@ -19,7 +19,7 @@ from attnviz.inputs.beside import folder_of, is_jsonl
 from attnviz.inputs.chats import Question, chat_of_line, images_of, question_or_text
 from attnviz.inputs.prompts import By, Prompt
 from attnviz.inputs.text import read_lines
-from attnviz.inputs.vectors import Steering, steering_of
+from attnviz.inputs.vectors import steering_of
 from attnviz.kit import options as g
 from attnviz.kit.deliver import check_lines, deliver, destination_of
 from attnviz.kit.described import Above
@@ -202,18 +202,6 @@ def _options_for(
     return replace(options, special=True, bos=False)
 
 
-def _writing(
-    asked: str | Chat | Question,
-    sampling: Sampling,
-    stop: Stop,
-    target: str | None,
-    steering: Steering | None,
-) -> Writing:
-    """The source of the answer; one that comes with the question goes first."""
-    own = None if isinstance(asked, str) else asked.target
-    return Writing(sampling, words("stop", stop), target if own is None else own, steering)
-
-
 def _when_written(written: Answering, options: Mapping[str, Any]) -> AttentionAnswer:
     """The whole answer, as its page shows it; the command line shows it as it is written."""
     written = replace(written, each_head=written.apart)
@@ -282,7 +270,9 @@ def generate(
         made = partial(own_prompt, path_of("template", template), more=bool(raw or by or parts))
     read = made(asked, documents_of(docs), images=len(options.given))
     options = _options_for(read, asked, options, own=template is not None)
-    writing = _writing(asked, sampling, stop, target, steering_of(add, strength))
+    own = None if isinstance(asked, str) else asked.target  # one that comes with it goes first
+    given = target if own is None else own
+    writing = Writing(sampling, words("stop", stop), given, steering_of(add, strength))
     which = which_heads(model, layers, heads)
     ready = answering(model._loaded, read, options, writing, which, reduce)
     return replace(ready, contribution=contribution, sections=named, hops=hops)

@@ -178,7 +178,7 @@ def _without_negation(
     word, after, *_ = words
     behind = [each for each in words[1:] if each.first in raised]
     given = [raised[each.first] for each in behind]
-    named = (n for n, each in zip(given, behind, strict=True) if _is_named(each.text))
+    named = (raised[w.first] for w in behind if w.text[0].isupper() or _has_digit(w.text))
     if not all(named) or 2 * sum(given) < len(given):
         return None
     return Contradiction(f"{word.text} {after.text}", after.text, word.first)
@@ -264,11 +264,6 @@ def _negates(word: str) -> bool:
 def _says_little(word: str, *, begins: bool) -> bool:
     """Whether it is a function word; “May” and “Will” within a sentence are none."""
     return is_function(word.lower() if begins else word) and not _has_digit(word)
-
-
-def _is_named(word: str) -> bool:
-    """Whether it is a name or a number."""
-    return word[0].isupper() or _has_digit(word)
 
 
 def _has_digit(word: str) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from attnviz.commands.generate import telling
 from attnviz.commands.generate.answer import AnswerShares, shown_apart
-from attnviz.commands.generate.checked import all_of
+from attnviz.commands.generate.checked import all_of, table_of_curves
 from attnviz.commands.generate.occluded import about_regions, by_image, map_of
 from attnviz.commands.generate.shown import about_answer
 from attnviz.commands.generate.sources import AnswerReport
@@ -25,7 +25,7 @@ from attnviz.kit.choose import strongest_query
 from attnviz.records.apply import whole_exhibit
 from attnviz.records.capture import Capture
 from attnviz.records.exhibit import Exhibit, HeadMap
-from attnviz.records.grounding import Check, Contradiction, Curve, Verdict
+from attnviz.records.grounding import Check, Contradiction, Verdict
 from attnviz.records.reasoning import ChainLink
 from attnviz.records.transforms import Reduced
 
@@ -256,7 +256,7 @@ def _line(
 
 def _texts(report: AnswerReport) -> Iterator[str]:
     """The text that was read, in its order: each slice of a segment by itself."""
-    capture, numbers = report.answer.capture, {}
+    capture = report.answer.capture
     numbers = {c.name: i for i, c in enumerate(report.answer.columns) if c.part == "segment"}
     slices = [
         (a, b, numbers[each.name])
@@ -303,16 +303,8 @@ def _more(check: Check) -> Iterator[str]:
         title = f"{own[0].segment}: regions made grey, by their pixels"
         yield _table(escape(title), ["", *head], rows, f"{REGIONS} {about_regions(own)}.")
     if check.curves:
-        names = (
-            name
-            for curve in check.curves
-            for name in ("deleted" if curve.kind == "deletion" else "inserted", "random orders")
-        )
-        rows = (
-            [str(tokens), *(cell for curve in check.curves for cell in _point(curve, k))]
-            for k, tokens in enumerate(check.curves[0].tokens)
-        )
-        yield _table("With more and more of the sources", ["tokens", *names], rows, CURVES)
+        title = "With more and more of the sources"
+        yield _table(title, *table_of_curves(check.curves), CURVES)
     if check.chain is not None:
         links = (
             [e.part, e.source, f"{e.share:.2f}", _nats(e.change), _another(e)]
@@ -342,10 +334,6 @@ CHAIN = (
     "The chain {}: each link is to cost more than any other when it is cut. “Another” is the "
     "costliest cut of another link."
 )
-
-
-def _point(curve: Curve, k: int) -> tuple[str, str]:
-    return f"{curve.values[k]:.2f}", f"{curve.low[k]:.2f} … {curve.high[k]:.2f}"
 
 
 def _nats(change: float | None) -> str:

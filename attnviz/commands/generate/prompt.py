@@ -19,13 +19,7 @@ from attnviz.errors import (
     series,
 )
 from attnviz.inputs.calls import arguments_of
-from attnviz.inputs.chats import (
-    Question,
-    chat_of_question,
-    read_chat,
-    with_images,
-    with_system,
-)
+from attnviz.inputs.chats import Question, chat_of_question, read_chat, with_images, with_system
 from attnviz.inputs.given import found
 from attnviz.inputs.prompts import (
     QUESTION,
@@ -140,7 +134,7 @@ def seeing(model: "LoadedModel", prompt: Prompt, options: TextOptions) -> See:
 
 def _chat_prompt(model: "LoadedModel", chat: Chat, by: By | None, wanted: Sequence[str]) -> Prompt:
     """A chat, cut into its parts or finer; what its template adds is a segment."""
-    template = _template(model, chat)
+    template = template_of(model, chat)
     if template is None:
         raise ModelError(
             f"{model.identity.name} has no chat template",
@@ -261,7 +255,8 @@ def _asking(
     return frozenset(last[-1:] if by else last), frozenset(begun_in(instructs))
 
 
-def _template(model: "LoadedModel", chat: Chat) -> "ChatTemplate | None":
+def template_of(model: "LoadedModel", chat: Chat) -> "ChatTemplate | None":
+    """The template of a model for a chat, if it has one."""
     from attnviz.models.chat import read_template
 
     return read_template(model.tokenizer.folder, chat) if model.tokenizer.folder else None
@@ -282,7 +277,7 @@ def _through_template(
     """
     documents = documents and len(prompt.segments) > 1
     chat = chat_of_question(prompt, apart=documents)
-    template = None if raw else _template(model, chat)
+    template = None if raw else template_of(model, chat)
     if template is None:
         return before_text(prompt, images) if images else prompt
     chat = with_images(chat, images) if images else chat
@@ -295,16 +290,17 @@ def _through_template(
     where = "with the documents before the question" if before else where
     note = f"the prompt went through the model's chat template {template.name!r}, {where}; "
     note += f"{option('raw')} leaves the template out"
+    return _prompt_of(made, template.name, note, prompt.asking, chat.parts[: bool(system)])
+
+
+def _prompt_of(
+    made: "Rendered", name: str, note: str, asking: frozenset[str], instructs: Sequence[ChatPart]
+) -> Prompt:
+    """The prompt that a template made; `instructs`: the part that says how to answer, if any."""
     segments = partition(made.text, made.segments, TEMPLATE, blanks=True)
+    first = frozenset(part.name for part in instructs)
     notes = (note, *made.notes[1:])
-    made_of = Prompt(made.text, segments, template.name, notes, asking=prompt.asking)
-    return _instructed(made_of, chat) if system else made_of
-
-
-def _instructed(prompt: Prompt, chat: Chat) -> Prompt:
-    """The prompt of a chat whose first part says how to answer."""
-    first = frozenset((chat.parts[0].name,))
-    return replace(prompt, asking=prompt.asking | first, instructing=first)
+    return Prompt(made.text, segments, name, notes, asking=asking | first, instructing=first)
 
 
 def own_prompt(
@@ -353,10 +349,8 @@ def _through_own(path: Path, prompt: Prompt, system: str = "") -> Prompt:
         wrong = f"{called} does not write {series(made.missing)}"
         hint = "write the text of every document, the question, and the system if there is one"
         raise InputError(wrong, hint)
-    segments = partition(made.text, made.segments, TEMPLATE, blanks=True)
-    notes = (f"the prompt went through {called}", *made.notes[1:])
-    made_of = Prompt(made.text, segments, path.name, notes, asking=prompt.asking)
-    return _instructed(made_of, chat) if system else made_of
+    note = f"the prompt went through {called}"
+    return _prompt_of(made, path.name, note, prompt.asking, chat.parts[: bool(system)])
 
 
 # What the command line gives.

@@ -74,7 +74,7 @@ _READ = Fields[Any](
         *(LINE, _ID),
         *(Field(name, str) for name in ("input", "model", "settings")),
         *(Field(name, str | None, optional=True) for name in ("error", "page", "heads")),
-    ),
+    )
 )
 _BEGINNINGS = b'{"line": 1, "row": ', b'{"line": 1, "id": '
 """The beginnings of a row of line 1."""
@@ -237,10 +237,10 @@ class Results:
         self.append(f"{to_json({**about, **self.made})}\n".encode(), failed=True)
 
 
-def _row_of(content: bytes) -> JsonObject | None:
+def _row_of(content: bytes | str, fields: Fields[Any] = _READ) -> JsonObject | None:
     """The fields of a row that are read of it, where it is one."""
     try:
-        row: JsonObject = read_as(_READ, json.loads(content), "the row")
+        row: JsonObject = read_as(fields, json.loads(content), "the row")
         return row
     except (ValueError, RecursionError):
         return None
@@ -257,11 +257,8 @@ def _is_begun(content: bytes) -> bool:
 
 def _id_of(text: str | None) -> Id:
     """The id of a line, as far as it can be read."""
-    try:
-        id_: Id = read_as(Fields(all=(_ID,)), json.loads(text or ""), "the row").get("id")
-    except (ValueError, RecursionError):
-        return None
-    return id_
+    row = _row_of(text or "", Fields(all=(_ID,)))
+    return row.get("id") if row else None
 
 
 @contextmanager

@@ -117,12 +117,10 @@ def _with_marks(text: str, tokens: Sequence[Token]) -> tuple[str, list[int]]:
     """The text with the names of special tokens in it, and the start of each token there."""
     pieces, starts, read, length = list[str](), list[int](), 0, 0
     for token in tokens:
+        starts.append(length + token.start - read)
         if token.special:
             pieces += [text[read : token.start], token.name]
-            starts.append(length + token.start - read)
             length, read = starts[-1] + len(token.name), token.start
-        else:
-            starts.append(length + token.start - read)
     return "".join([*pieces, text[read:]]), starts
 
 

@@ -1,6 +1,6 @@
 """Sentence × sentence within an answer: attention, and what follows where a sentence is hidden."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from attnviz.records.exhibit import Exhibit, PictureLook, Sides
 from attnviz.records.interventions import ChangedRun, Interventions
 from attnviz.records.predict import log_softmax
 from attnviz.records.reasoning import by_span, received
-from attnviz.records.rows import LINE, Field, Fields, at, fields_at, measured
+from attnviz.records.rows import LINE, Field, Fields, keyed, measured
 
 if TYPE_CHECKING:
     from attnviz.models.loaded import LoadedModel
@@ -110,66 +110,50 @@ def with_suppression(model: "LoadedModel", square: Square) -> Square:
     return replace(square, divergence=matrix)
 
 
-@dataclass(frozen=True)
-class _Pair:
-    line: int
-    square: Square
-    query: int
-    key: int
-
-
-SQUARE = Fields[_Pair](
+SQUARE = Fields[Mapping[str, Any]](
     "SquareRow",
     "The effect of an earlier sentence of an answer on a later one.",
-    (
+    keyed(
         LINE,
-        Field(
-            "id",
-            str | int | None,
-            "The chat's or the question's.",
-            at("square.answer.id"),
-            optional=True,
-        ),
-        Field("row", int, "The number of the later sentence, from 1.", lambda p: p.query + 1),
-        Field("text", str, "The later sentence.", lambda p: p.square.sentences[p.query].text),
-        Field("source", int, "The number of the earlier sentence.", lambda p: p.key + 1),
-        Field("source_text", str, "The earlier one.", lambda p: p.square.sentences[p.key].text),
-        Field(
-            "share",
-            float,
-            "The mean weight of the later one's tokens on the earlier one.",
-            lambda p: float(np.float32(p.square.shares[p.query, p.key])),
-        ),
+        Field("id", str | int | None, "The chat's or the question's.", optional=True),
+        Field("row", int, "The number of the later sentence, from 1."),
+        Field("text", str, "The later sentence."),
+        Field("source", int, "The number of the earlier sentence."),
+        Field("source_text", str, "The earlier one."),
+        Field("share", float, "The mean weight of the later one's tokens on the earlier one."),
         Field(
             "received",
             float | None,
             "The mean weight of a link to the earlier one from sentences that are not near.",
-            lambda p: measured(float(np.float32(p.square.received[p.key]))),
         ),
         Field(
             "kl",
             float | None,
             "With --check: KL divergence (nats a token) of the later one, the earlier one hidden.",
-            lambda p: (
-                None
-                if p.square.divergence is None
-                else measured(float(p.square.divergence[p.query, p.key]))
-            ),
         ),
-        Field(
-            "heads",
-            str,
-            "The heads whose rows were joined.",
-            lambda p: names_of(p.square.answer.choice),
-        ),
-        *fields_at("square.answer", ADDED),
+        Field("heads", str, "The heads whose rows were joined."),
+        ADDED,
     ),
 )
 
 
-def _rows(square: Square, top: int | None, line: int | None) -> Iterator[_Pair]:
-    for query in range(len(square.sentences)):
-        yield from (_Pair(line or 1, square, query, key) for key in range(query))
+def _rows(square: Square, top: int | None, line: int | None) -> Iterator[Mapping[str, Any]]:
+    answer, effects = square.answer, square.divergence
+    same = {"line": line or 1, "id": answer.id, "added": answer.added}
+    heads, received_by = names_of(answer.choice), square.received.astype(np.float32).tolist()
+    for query, later in enumerate(square.sentences):
+        for key, earlier in enumerate(square.sentences[:query]):
+            yield {
+                **same,
+                "row": query + 1,
+                "text": later.text,
+                "source": key + 1,
+                "source_text": earlier.text,
+                "share": float(np.float32(square.shares[query, key])),
+                "received": measured(received_by[key]),
+                "kl": None if effects is None else measured(float(effects[query, key])),
+                "heads": heads,
+            }
 
 
 def of_square(square: Square, line: int = 1) -> Result[Square]:

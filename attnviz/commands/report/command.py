@@ -62,8 +62,7 @@ MaxFailed: TypeAlias = Annotated[
 FailOn: TypeAlias = Annotated[
     Literal["contradicted"] | None,
     g.output_option(
-        "--fail-on",
-        help="End with exit code 6 where documents contradict a statement.",
+        "--fail-on", help="End with exit code 6 where documents contradict a statement."
     ),
 ]
 TopQuestions: TypeAlias = Annotated[

@@ -82,11 +82,7 @@ def _question(report: ResultsReport, each: ReportedQuestion) -> str:
     if each.error is not None:
         inner.append(f"<p>failed: {_text(each.error)}</p>")
     told = [
-        (
-            one.text,
-            one.section,
-            *support(one.verdict, one.share, one.contradiction),
-        )
+        (one.text, one.section, *support(one.verdict, one.share, one.contradiction))
         for one in each.statements
     ]
     if told:

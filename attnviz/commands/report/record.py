@@ -3,18 +3,20 @@
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf, nan
+from math import inf
+from operator import attrgetter
 from statistics import fmean
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from attnviz.inputs.prompts import Source
 from attnviz.records.grounding import Contradiction, Groundedness, Use, Verdict
 from attnviz.records.heads import grouped
 from attnviz.records.metrics import Estimate
 from attnviz.records.reasoning import MATTERS
+from attnviz.records.rows import ABSENT
 
 Id: TypeAlias = str | int | None
 TESTED: tuple[Verdict, ...] = ("contradicted", "not supported", "supported")
@@ -73,7 +75,8 @@ class SourceUse:
 class ReportedQuestion:
     """A line of the input, and its answer; or the `error` in its place.
 
-    `page`: the path of the answer's own page.
+    `page`: the path of the answer's own page. `change`: that of its groundedness from an earlier
+    file, as a row has it; `ABSENT` without one.
     """
 
     line: int
@@ -83,6 +86,7 @@ class ReportedQuestion:
     sources: tuple[SourceUse, ...] = ()
     page: str | None = None
     error: str | None = None
+    change: Any = ABSENT
 
     @property
     def name(self) -> str:
@@ -137,7 +141,7 @@ class ReportedQuestion:
         return _mean(None if each.used is None else not each.used for each in self.documents)
 
     @property
-    def system(self) -> float | None:
+    def system_share(self) -> float | None:
         """The share of the system prompt, or None without one."""
         shares = [each.share for each in self.sources if each.source == "system"]
         return sum(shares) if shares else None
@@ -147,10 +151,6 @@ def _mean(values: Iterable[float | None]) -> float | None:
     """The mean of the values that there are."""
     known = [float(value) for value in values if value is not None]
     return fmean(known) if known else None
-
-
-def _estimate(values: Sequence[float]) -> Estimate:
-    return Estimate.of(values) if values else Estimate(nan)
 
 
 @dataclass(frozen=True)
@@ -165,14 +165,8 @@ class LeftOut:
     question: bool = False
 
 
-MEASURES: Mapping[str, Callable[[ReportedQuestion], float | None]] = {
-    "groundedness": lambda question: question.groundedness,
-    "contradicted": lambda question: question.contradicted,
-    "unsupported": lambda question: question.unsupported,
-    "unused": lambda question: question.unused,
-    "system_share": lambda question: question.system,
-}
-"""Each number of a question; None where it has none."""
+MEASURES = ("groundedness", "contradicted", "unsupported", "unused", "system_share")
+"""Each number of a question, by its attribute; None where it has none."""
 
 
 @dataclass(frozen=True)
@@ -199,11 +193,11 @@ class ResultsReport:
 
     def values(self, measure: str) -> list[float]:
         """A number of the questions that have it."""
-        return [x for x in map(MEASURES[measure], self.questions) if x is not None]
+        return [x for x in map(attrgetter(measure), self.questions) if x is not None]
 
     def estimate(self, measure: str) -> Estimate:
         """The mean of a measure over these questions, with the standard error; NaN without any."""
-        return _estimate(self.values(measure))
+        return Estimate.of(self.values(measure))
 
     @cached_property
     def tells_use(self) -> bool:
@@ -285,7 +279,7 @@ class ResultsReport:
 
     def differences(self, measure: str) -> Mapping[int, float]:
         """By line: a number of a question less that of the same one in the earlier file."""
-        of = MEASURES[measure]
+        of = attrgetter(measure)
         paired = (each for each in self.questions if each.line in self.pairs)
         values = ((each.line, of(each), of(self.pairs[each.line])) for each in paired)
         return {line: x - y for line, x, y in values if x is not None and y is not None}
@@ -297,7 +291,7 @@ class ResultsReport:
 
     def change(self, measure: str) -> Estimate:
         """The mean of its differences, with the standard error of pairs."""
-        return _estimate([*self.differences(measure).values()])
+        return Estimate.of([*self.differences(measure).values()])
 
     def only_in(self, *, earlier: bool) -> list[str]:
         """The names of the questions that only this file has, or only the earlier one."""

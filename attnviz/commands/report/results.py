@@ -49,7 +49,7 @@ SHARE = Fields[Any](
         Field("section", str),
         Field("source", Source | None),
         *(Field(name, str | None, optional=True) for name in ("question", "page")),
-    ),
+    )
 )
 MOST_DAMAGED = 1000
 """A file with more rows that cannot be read holds no results."""
@@ -75,7 +75,8 @@ def read_results(path: str) -> ResultsReport:
         wrong = f"line {line} was there before" if line in seen else answer.wrong()
         seen.add(line)
         if wrong:
-            why = f"{readable(answer.name)} is left out: {wrong}"
+            name = ReportedQuestion(line, answer.id).name
+            why = f"{readable(name)} is left out: {wrong}"
             file.leave_out(LeftOut(answer.first.number, why, question=True))
         else:
             questions.append(answer.question(os.path.dirname(path)))
@@ -205,10 +206,6 @@ class _Answer:
         """The id of the question; a blank one names nothing."""
         id_: Id = self.content.get("id")
         return id_ if str(id_).strip() else None
-
-    @property
-    def name(self) -> str:
-        return ReportedQuestion(self.first.line, self.id).name
 
     @property
     def content(self) -> JsonObject:

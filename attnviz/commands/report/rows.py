@@ -1,7 +1,7 @@
 """A report as rows, one for each question, and as JSON: the means over all, then the rows."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,80 +21,65 @@ from attnviz.records.rows import (
     object_fields,
 )
 
-
-@dataclass(frozen=True)
-class QuestionRow:
-    """A row: a question of a report."""
-
-    report: ResultsReport
-    of: ReportedQuestion
-
-
-ROW = Fields[QuestionRow](
+ROW = Fields[ReportedQuestion](
     "ReportRow",
     "A question, and how well its answer is grounded.",
     (
-        Field("line", int, "The number of the input line.", at("of.line")),
-        Field("id", str | int | None, "Its own id.", at("of.id")),
+        Field("line", int, "The number of the input line."),
+        Field("id", str | int | None, "Its own id."),
         Field(
             "groundedness",
             float | None,
             "The mean over the statements that have one, or null without any.",
-            at("of.groundedness"),
         ),
         Field(
             "change",
             float | None,
             "With --against: this minus that of the earlier file.",
-            lambda row: (
-                ABSENT if row.report.against is None else row.report.changes.get(row.of.line)
-            ),
             optional=True,
         ),
         Field(
             "statements",
             int,
             "Those of its thinking do not count.",
-            lambda row: sum(each.section is None for each in row.of.statements),
+            lambda question: sum(each.section is None for each in question.statements),
         ),
         Field(
             "contradicted",
             float | None,
             "The share of tested statements in the place of which documents say something else; "
             "null if none was tested.",
-            at("of.contradicted"),
         ),
         Field(
             "unsupported",
             float | None,
             "The share of statements that the documents support no more than unrelated text does; "
             "null if it cannot be said of any.",
-            at("of.unsupported"),
         ),
-        Field("documents", int, "", lambda row: len(row.of.documents)),
+        Field("documents", int, "", lambda question: len(question.documents)),
         Field(
             "unused",
             float | None,
             "The share of documents that are not needed, and cost no more than unrelated text when "
             "they are deleted; null without any, or if none was deleted.",
-            at("of.unused"),
         ),
         Field(
             "system_share",
             float | None,
             "The share of attention on the system prompt, or null without one.",
-            at("of.system"),
         ),
-        Field("question", str, "The text that asks, cut.", at("of.text")),
-        Field("answer", str, "", at("of.answer")),
-        Field("error", str | None, "Why there is no answer.", at("of.error")),
-        Field("page", str | None, "The answer's own page, from here.", at("of.page")),
+        Field("question", str, "The text that asks, cut.", at("text")),
+        Field("answer", str),
+        Field("error", str | None, "Why there is no answer."),
+        Field("page", str | None, "The answer's own page, from here."),
     ),
 )
 
 
-def _all_rows(report: ResultsReport, top: int | None = None) -> Iterator[QuestionRow]:
-    return (QuestionRow(report, each) for each in report.to_read[:top])
+def _all_rows(report: ResultsReport, top: int | None = None) -> Iterator[ReportedQuestion]:
+    unpaired = ABSENT if report.against is None else None
+    for each in report.to_read[:top]:
+        yield replace(each, change=report.changes.get(each.line, unpaired))
 
 
 def _change_of(measure: str) -> tuple[Field[Any], Field[Any]]:

@@ -8,6 +8,7 @@ import asyncio
 import hmac
 import json
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
@@ -97,16 +98,10 @@ class Guard:
         return hmac.compare_digest(token.encode(errors="replace"), self.token.encode())
 
     def _is_here(self, host: str) -> bool:
-        try:
+        with suppress(ValueError):
             name = urlsplit(f"//{host}").hostname or ""
-        except ValueError:
-            return False
-        if name in self.hosts:
-            return True
-        try:
-            return ip_address(name) is not None
-        except ValueError:
-            return False
+            return name in self.hosts or ip_address(name) is not None
+        return False
 
 
 async def body_of(request: Request) -> Mapping[str, Any]:

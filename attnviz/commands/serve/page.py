@@ -9,6 +9,7 @@ from attnviz.commands.explain.page import ENGINE, PARTS, TRY, data_of
 from attnviz.commands.explain.page import FOLDER as LESSON
 from attnviz.commands.explain.page import STYLES as LESSON_STYLES
 from attnviz.commands.explain.readings import carried_readouts
+from attnviz.commands.generate.prompt import template_of
 from attnviz.draw.page import (
     COMMON,
     HALF,
@@ -105,11 +106,6 @@ def _inputs(model: Loaded) -> dict[str, object]:
 
 
 def _has_template(model: Loaded) -> bool:
-    folder = model._loaded.tokenizer.folder
-    if folder is None:
-        return False
-    from attnviz.models.chat import read_template
-
     with suppress(AttnvizError):
-        return read_template(folder, Chat({"messages": []}, ())) is not None
+        return template_of(model._loaded, Chat({"messages": []}, ())) is not None
     return False

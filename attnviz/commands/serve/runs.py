@@ -303,11 +303,7 @@ def _layer_of(run: LiveRun, at: Head) -> Sent:
         "part": "layer",
         "head": list(at),
         "scale": layer.scale,
-        "about": {
-            "norm": layer.kinds.norm,
-            "biases": layer.biases,
-            "d_model": found["x"].shape[1],
-        },
+        "about": {"norm": layer.kinds.norm, "biases": layer.biases, "d_model": found["x"].shape[1]},
         "departures": departures(layer.kinds),
     }
     return Sent(facts, arrays)

@@ -102,10 +102,7 @@ CONTRIBUTIONS = Fields[Any](
 IMPLICIT = Fields[Any](
     "ImplicitRow",
     "With --kind implicit: how much of a key's input goes into a query's output in one head.",
-    (
-        *OF_HEAD,
-        *_pair(Field("implicit_weight", float, "M of y = M·x + D·x; it has a sign.")),
-    ),
+    (*OF_HEAD, *_pair(Field("implicit_weight", float, "M of y = M·x + D·x; it has a sign."))),
 )
 ERRORS = Fields[Any](
     "ErrorRow",

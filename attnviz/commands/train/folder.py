@@ -16,7 +16,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from safetensors import SafetensorError
 from tokenizers import Tokenizer, pre_tokenizers
 from tokenizers.decoders import ByteLevel as ByteLevelDecoder
@@ -39,13 +38,13 @@ from attnviz.models.folder.files import CONFIG, TOKENIZER, WEIGHTS
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.native import save_checkpoint
 from attnviz.models.tokenizer import END
+from attnviz.records.capture import IntArray
 from attnviz.records.heads import Figure, ModelCard
 from attnviz.records.metrics import METRICS, ROLES
 
 # A user's own text as training data: a tokenizer learned from it, a held-out part, batches.
 
 HELD_OUT = 0.05
-IntArray = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,24 +268,16 @@ class OwnTraining:
             "held-out loss, bits per byte": loss,
             "the same of an interpolated trigram model": trigram,
         }
-        figures = tuple(
+        figures = [
             Figure("language", name, round(value, 4), None, self.text.predicted)
             for name, value in losses.items()
             if value is not None
-        )
-        figures += tuple(
-            Figure(
-                each.role,
-                f"{each.head}: mean {METRICS[metric].meaning}",
-                round(each.value, 4),
-                None,
-                each.rows,
-            )
-            for each in formed
-            if each.formed
-            for metric in (next(role.metric for role in ROLES if role.name == each.role),)
-        )
-        about = ModelCard(folder.name, description, bos=False, figures=figures)
+        ]
+        meanings = {role.name: METRICS[role.metric].meaning for role in ROLES}
+        for each in (each for each in formed if each.formed):
+            measure = f"{each.head}: mean {meanings[each.role]}"
+            figures.append(Figure(each.role, measure, round(each.value, 4), None, each.rows))
+        about = ModelCard(folder.name, description, bos=False, figures=tuple(figures))
         card = {**MODEL_CARD.row(about), "training": asdict(self.plan)}
         with partial_file(folder / CARD) as partial:
             text = json.dumps(card, indent=2, ensure_ascii=False)

@@ -13,6 +13,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -79,15 +80,12 @@ def next_token_loss(model: GPT, batch: Batch, step: int) -> StepLoss:
     Dropout acts on the embeddings and on each head's result.
     """
     layers = range(model.config.n_layer)
-    hooks = {"h.0.resid_pre": _drop, **{f"h.{n}.attn.z": _drop for n in layers}}
+    drop = partial(torch.nn.functional.dropout, p=DROPOUT)
+    hooks = {"h.0.resid_pre": drop, **{f"h.{n}.attn.z": drop for n in layers}}
     _, normed, targets = predictions(model, batch, hooks)
     logits = (normed @ model.wte.weight.t()).float()  # (predictions, V)
     loss = torch.nn.functional.cross_entropy(logits, targets)
     return StepLoss(loss, loss.item())
-
-
-def _drop(value: Tensor) -> Tensor:
-    return torch.nn.functional.dropout(value, DROPOUT)
 
 
 def predictions(

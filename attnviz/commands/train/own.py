@@ -5,6 +5,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ from attnviz.models.catalog import Source, load
 from attnviz.models.folder.files import TOKENIZER
 from attnviz.models.scratch.gpt import GPT
 from attnviz.models.scratch.native import load_checkpoint
-from attnviz.records.capture import Wanted
+from attnviz.records.capture import IntArray, Wanted
 from attnviz.records.heads import by_layer, every_head
 from attnviz.records.metrics import ROLES, MeasureHeads, estimates, marks_of_tokens, role_of
 
@@ -81,10 +82,6 @@ def train_model(
             training.keep(model, points)
     report(points[-1])
 
-    def measure(progress: TrainingProgress) -> None:
-        _measure(training, model, progress, points)
-        report(points[-1])
-
     def reached(step: int) -> None:
         _keep_reached(training, model, step)
         stepped(step)
@@ -98,12 +95,17 @@ def train_model(
     counted = register_optimizer_step_post_hook(lambda *_: reached(next(steps)))
     with training.writing(), counted:
         recipe, state = recipe_of(plan), folder / STATE
+        measure = partial(_measure, training, model, points, report)
         train(model, source, recipe, measure, state, loss=next_token_loss)
     return _outcome(load_checkpoint(folder), text, points)
 
 
 def _measure(
-    training: OwnTraining, model: GPT, progress: TrainingProgress, points: list[Point]
+    training: OwnTraining,
+    model: GPT,
+    points: list[Point],
+    report: Callable[[Point], None],
+    progress: TrainingProgress,
 ) -> None:
     """Add a point of the loss curve; where it is the lowest, keep the weights and their roles."""
     best = best_of(points).held_out
@@ -114,6 +116,7 @@ def _measure(
             roles = tuple((str(each.head), each.role) for each in formed_heads(training))
             points[-1] = replace(points[-1], roles=roles)
         training.note(points)
+    report(points[-1])
 
 
 def _outcome(best: GPT, text: OwnText, points: Sequence[Point]) -> TrainingOutcome:
@@ -193,7 +196,6 @@ def held_out_loss(model: GPT, text: OwnText) -> float:
     return bits / text.held_out_bytes
 
 
-IntArray = NDArray[np.int64]
 TUNED_ON, ROUNDS = 0.05, 30
 
 

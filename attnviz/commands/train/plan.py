@@ -66,9 +66,8 @@ class Plan:
 
     def keeps(self, step: int) -> bool:
         """Whether the model is kept as it is after this step."""
-        if self.keep_every is None:
-            return False
-        return step % self.keep_every == 0 or step == self.max_steps
+        every = self.keep_every
+        return every is not None and (step % every == 0 or step == self.max_steps)
 
 
 @dataclass(frozen=True)
