@@ -129,6 +129,8 @@ def numbered_parts(group: list[Token]) -> list[Token]:
 # Segments: named parts of a prompt, of which every token belongs to exactly one.
 
 
+Ids: TypeAlias = Sequence[int]
+"""The ids of tokens in the vocabulary, in the order of a text."""
 Slice: TypeAlias = tuple[int, int]
 """A slice of the prompt: its first character, and the one after its last."""
 OTHER, TEMPLATE = "other", "template"

@@ -26,6 +26,7 @@ from attnviz.models.engine import numbers
 from attnviz.models.frozen.layer import FrozenAttention, FrozenLayer, FrozenOutput, near, only_at
 from attnviz.records.heads import Head
 from attnviz.records.parts import Part, Shares
+from attnviz.records.tokens import Ids
 from attnviz.records.why import ScoreRow
 
 AT_ONCE = 1 << 22
@@ -388,7 +389,7 @@ def _taken(attention: FrozenAttention, gradient: Tensor) -> Tensor:
 
 
 def writes(
-    run: FrozenRun, positions: Sequence[int], ids: Sequence[int]
+    run: FrozenRun, positions: Sequence[int], ids: Ids
 ) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """For each layer with attention, the addends (h, S, n) to S logits, from the last layer on.
 

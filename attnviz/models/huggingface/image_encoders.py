@@ -27,7 +27,7 @@ from attnviz.models.huggingface.vision import one_image, processing, typed
 from attnviz.models.loaded import ReadInput
 from attnviz.records.capture import FloatArray
 from attnviz.records.places import Patch, RawImage, ReadAs, SeenImage, label_of
-from attnviz.records.tokens import Token, numbered
+from attnviz.records.tokens import Ids, Token, numbered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class ImageEncoder(SelfAttending):
 
     given: Mapping[str, Any] = field(default_factory=dict)
 
-    def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
+    def inputs(self, ids: Ids, target: Ids = ()) -> dict[str, Any]:
         """The arguments of its forward pass: the image, whatever the ids."""
         return {
             name: value.to(self.model.device) if isinstance(value, Tensor) else value
