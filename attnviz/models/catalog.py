@@ -343,8 +343,7 @@ def save_folder(source: Source, target: Path) -> None:
     folder = locate(source)[0]
     if not linked_gguf(folder):
         raise UsageError(
-            f"{option('save')} writes the folder of a GGUF file, but {source.name} is none",
-            "leave it out",
+            f"{option('save')} writes the folder of a GGUF file, but {source.name} is none"
         )
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UsageError(f"{str(target)!r} is there already", "name a new folder")

@@ -56,10 +56,10 @@ def verify(
     """
     if not isinstance(model, NativeModel | HuggingFaceModel):
         comparing = f"{option('verify')} compares with transformers"
-        raise UsageError(f"{comparing}, which does not have {model.identity.name}", "leave it out")
+        raise UsageError(f"{comparing}, which does not have {model.identity.name}")
     if model.kind == "encoder" and model.reads_images:
         comparing = f"{option('verify')} compares the rows of a text"
-        raise UsageError(f"{comparing}, not those within an image", "leave it out")
+        raise UsageError(f"{comparing}, not those within an image")
     theirs = model if isinstance(model, HuggingFaceModel) else _through_transformers(source)
     expected = eager_weights(theirs, ids, target)
     heads = {n: tuple(range(h)) for n, h in enumerate(model.identity.heads_per_layer) if h}

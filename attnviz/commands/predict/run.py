@@ -118,8 +118,7 @@ def _of_classes(
     for each in ("each", "lens", "attribute", "answer"):
         if getattr(reading, each):
             raise UsageError(
-                f"{model.identity.name} reads images, but {option(each)} is for next tokens",
-                "leave it out",
+                f"{model.identity.name} reads images, but {option(each)} is for next tokens"
             )
     prepared = prepare(model, text, options)
     names, logits = prepared.model.classes()
@@ -148,9 +147,7 @@ def _with_masks(
         raise UsageError(f"{name} has no mask to fill", "use another model")
     for each in ("each", "attribute", "answer"):
         if getattr(reading, each):
-            raise UsageError(
-                f"{name} fills masks, but {option(each)} is for next tokens", "leave it out"
-            )
+            raise UsageError(f"{name} fills masks, but {option(each)} is for next tokens")
     prepared = prepare(model, text, options)
     masks = [position for position, id_ in enumerate(prepared.ids) if id_ == mask.id]
     if not masks:

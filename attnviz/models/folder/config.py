@@ -80,10 +80,7 @@ def check_kind(kind: Kind | ShownKind | None) -> None:
     if kind == "implicit":
         raise lacks_mamba2()
     if kind not in (None, "self"):
-        raise UsageError(
-            f"{option('kind', kind)} is for encoder-decoders, which this model is not",
-            "leave it out",
-        )
+        raise UsageError(f"{option('kind', kind)} is for encoder-decoders, which this model is not")
 
 
 SHOWN_SO = f"show it with {option('kind', 'implicit')}"
@@ -94,8 +91,7 @@ def lacks_mamba2() -> UsageError:
     """The error for a model without implicit attention."""
     return UsageError(
         f"{option('kind', 'implicit')} is for models with Mamba-2 layers, but this model has none "
-        "that attnviz knows",
-        "leave it out",
+        "that attnviz knows"
     )
 
 
