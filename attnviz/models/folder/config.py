@@ -24,15 +24,14 @@ from attnviz.records.heads import (
     every_head,
 )
 from attnviz.records.rows import (
-    ABSENT,
     MOST_ENTRIES,
     Field,
     Fields,
     JsonObject,
-    at,
     check,
     check_lengths,
     counted,
+    if_any,
     is_count,
     list_of,
     read_as,
@@ -416,7 +415,7 @@ FIGURE = Fields[Figure](
         Field("held_out", int | float, "", lambda figure: figure.value),
         Field("bar", int | float | None),
         Field("n", int),
-        Field("texts", str, "", lambda figure: figure.texts or ABSENT, optional=True),
+        if_any("texts", str),
     ),
 )
 CARD_HEAD = Fields[NamedHead](
@@ -457,11 +456,11 @@ MODEL_CARD = Fields[ModelCard](
         Field("bos", bool),
         Field("heads", list_of(CARD_HEAD)),
         Field("figures", list_of(FIGURE)),
-        Field("loss_limit", int | float | None, "", at("loss_limit", ABSENT), True),
-        Field("chance_cosine", int | float, "", at("chance_cosine", ABSENT), True),
-        Field("retrieval", list[str], "", lambda c: [*map(str, c.retrieval)] or ABSENT, True),
-        Field("stop", list[str], "", lambda c: list(c.stop) or ABSENT, True),
-        Field("readouts", list_of(READOUT), "", lambda c: c.readouts or ABSENT, True),
+        if_any("loss_limit", int | float | None),
+        if_any("chance_cosine", int | float),
+        if_any("retrieval", list[str], "", lambda c: [*map(str, c.retrieval)]),
+        if_any("stop", list[str], "", lambda c: list(c.stop)),
+        if_any("readouts", list_of(READOUT)),
     ),
 )
 
