@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +11,7 @@ from typing import Any
 
 from attnviz.errors import ModelError, UsageError, option, readable, series
 from attnviz.models.folder.files import CONFIG, cut, plain_config, read_config, read_object, reason
-from attnviz.models.folder.llama import LlamaConfig, UnknownSettingError, llama_config
+from attnviz.models.folder.llama import UnknownSettingError, llama_config
 from attnviz.records.capture import Kind, ShownKind
 from attnviz.records.heads import (
     LONGEST_NAME,
@@ -187,25 +188,15 @@ def folder_sizes(folder: Path, kind: Kind | ShownKind | None = None) -> ModelSiz
         heads = (pair.n_head,) * (pair.n_encoder if kind == "encoder" else pair.n_decoder)
         return ModelSizes(SEQ2SEQ, heads, pair.vocab_size, pair.n_positions, None, kind)
     if architecture != "gpt2":
-        llama = own_llama(folder) if kind in (None, "self") else None
-        return sizes_of(folder, kind) if llama is None else _of_llama(llama)
+        with suppress(UnknownSettingError):
+            if kind in (None, "self") and (own := llama_config(folder)):
+                heads, context = own.heads_per_layer, own.n_positions
+                return ModelSizes(own.architecture, heads, own.vocab_size, context, own.bos_id)
+        return sizes_of(folder, kind)
     check_kind(kind)
     config = gpt2_config(folder)
-    own, bos = config.sizes, config.bos_id
-    return ModelSizes("gpt2", own.heads_per_layer, own.vocab_size, own.n_positions, bos)
-
-
-def own_llama(folder: Path) -> LlamaConfig | None:
-    """The configuration of a folder that the Llama family from scratch runs; else None."""
-    try:
-        return llama_config(folder)
-    except UnknownSettingError:
-        return None
-
-
-def _of_llama(own: LlamaConfig) -> ModelSizes:
-    heads, context = own.heads_per_layer, own.n_positions
-    return ModelSizes(own.architecture, heads, own.vocab_size, context, own.bos_id)
+    gpt, bos = config.sizes, config.bos_id
+    return ModelSizes("gpt2", gpt.heads_per_layer, gpt.vocab_size, gpt.n_positions, bos)
 
 
 def gpt2_config(folder: Path) -> FolderConfig:
