@@ -38,11 +38,7 @@ from attnviz.models.folder.files import (
     read_config,
     weight_files,
 )
-from attnviz.models.folder.llama import (
-    UnknownSettingError,
-    check_language_model,
-    llama_config,
-)
+from attnviz.models.folder.llama import UnknownSettingError, check_language_model, llama_config
 from attnviz.models.folder.params import (
     GPT_SIZES,
     ParameterCount,

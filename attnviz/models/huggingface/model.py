@@ -19,14 +19,7 @@ from torch import Tensor, nn
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.attention import with_added
 from attnviz.models.contributing import Writing
-from attnviz.models.engine import (
-    LOGIT_ROWS,
-    Handover,
-    RecordedHead,
-    numbers,
-    rows_at_a_time,
-    sent,
-)
+from attnviz.models.engine import LOGIT_ROWS, Handover, RecordedHead, numbers, rows_at_a_time, sent
 from attnviz.models.frozen.last import LastRead
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.huggingface.attention import (
