@@ -484,6 +484,8 @@ def empty_capture(
     written: str = "",
 ) -> Capture:
     """The capture of a run over the source, without any pattern."""
+    inner = [token for token in source if not token.special]
+    read = text[inner[0].start : inner[-1].end] if inner else ""
     return Capture(
         text=text,
         query_tokens=queries,
@@ -499,7 +501,7 @@ def empty_capture(
         asked=current_call(),
         transforms=(Implicit(),) if model.identity.implicit else (),
         named_heads=model.card.heads,
-        unknown_words=unknown_words(model, text, source, written),
+        unknown_words=model.unknown_words(read, written),
     )
 
 
@@ -622,15 +624,6 @@ def rows_and_columns(
         begin = Token(0, -1, "", 0, 0, special=True)
         return target, numbered((begin, *target[:-1]))
     return source, source
-
-
-def unknown_words(
-    model: "LoadedModel", text: str, source: Sequence[Token], written: str
-) -> tuple[str, ...]:
-    """The words in the part of the text that the model reads on which it was never trained."""
-    inner = [token for token in source if not token.special]
-    read = text[inner[0].start : inner[-1].end] if inner else ""
-    return model.unknown_words(read, written)
 
 
 # The memory of a run: its need, the free memory, and alternatives that fit.
