@@ -63,7 +63,9 @@ def capture_of(
     if alone:  # the keys of the last row
         keys = keys[: rows.stop]
         source, layers = text[: keys[-1].end], [(n, a[:, :, : rows.stop]) for n, a in layers]
-    per_layer = _heads_per_layer(names, some=heads is not None)
+    most = {number: 1 + max(own) for number, own in names.items()}
+    lacking = max(most.values()) if heads is not None else 0  # a layer without a name may have some
+    per_layer = tuple(most.get(number, lacking) for number in range(1 + max(most)))
     kind: Kind = ("self" if whole else "answer") if alone else "cross"
     return Capture(
         text=source,
@@ -77,13 +79,6 @@ def capture_of(
         causal=masked if causal is None else causal,
         sinks=bool(min(float(each.min()) for each in sums) < 1 - ROUNDED),
     )
-
-
-def _heads_per_layer(names: Mapping[int, Sequence[int]], *, some: bool) -> tuple[int, ...]:
-    """The number of heads of each layer; `some`: a layer without a name may still have heads."""
-    most = {number: 1 + max(own) for number, own in names.items()}
-    lacking = max(most.values()) if some else 0
-    return tuple(most.get(number, lacking) for number in range(1 + max(most)))
 
 
 def _are_causal(layers: LayerArrays, first: int, *, must: bool, whole: bool) -> bool:
