@@ -38,6 +38,8 @@ class CausalBlock(nn.Module, ABC):
     points q (B, h, n, d_k), k and v (B, g, n, d_k), scores, pattern and z.
     """
 
+    ln_1: nn.Module
+
     def __init__(self) -> None:
         super().__init__()
         self.resid_pre, self.resid_mid, self.resid_post = HookPoint(), HookPoint(), HookPoint()
@@ -57,9 +59,9 @@ class CausalBlock(nn.Module, ABC):
         return out
 
     @property
-    @abstractmethod
     def norm(self) -> nn.Module:
         """What stands between the stream and its attention."""
+        return self.ln_1
 
     @abstractmethod
     def projected(
