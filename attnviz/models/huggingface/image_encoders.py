@@ -127,11 +127,9 @@ def names_of(model: Any, count: int) -> list[str]:
         if own in NAMES and "embed" in before:
             several = parameter.numel() // parameter.size(-1)
             what = NAMES[own]
-            names += (
-                [f"[{what}]"]
-                if several == 1 and what != "register"
-                else [f"[{what} {n}]" for n in range(1, several + 1)]
-            )
+            alone = several == 1 and what != "register"
+            numbers = [""] if alone else [f" {n}" for n in range(1, several + 1)]
+            names += [f"[{what}{number}]" for number in numbers]
     return names if len(names) == count else [f"[special {n}]" for n in range(1, count + 1)]
 
 

@@ -317,8 +317,7 @@ class OneStack(HuggingFaceModel):
     def record(
         self, ids: Ids, heads: Sequence[Head], query: int, target: Ids = ()
     ) -> Sequence[RecordedHead]:
-        inputs = {"input_ids": self._ids(ids), "use_cache": False}
-        return dissected(self.stack, inputs, "self", heads, query)
+        return dissected(self.stack, HuggingFaceModel.inputs(self, ids), "self", heads, query)
 
 
 class OneSequence(SelfAttending, OneStack):
