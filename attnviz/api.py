@@ -160,7 +160,7 @@ def load_model(
         check_as_it_is(placement=placement, others=others, instead="name, kind and max_memory")
         return Model(wrap_huggingface(model, tokenizer, kind, name), max_memory)
     if name is not None:
-        raise UsageError(f"{option('name')} cannot rename {model}", "leave it out")
+        raise UsageError(f"{option('name')} cannot rename {model}")
     if tokenizer is not None:
         raise UsageError("a model that is loaded by its name has a tokenizer", "leave yours out")
     source = Source(

@@ -97,11 +97,6 @@ def _is_command(name: str) -> bool:
     return name in COMMANDS or name in plugged_in()
 
 
-def _asks_for_help(args: Sequence[str]) -> bool:
-    """Whether `help` is typed before a command."""
-    return args[:1] == ["help"] and any(map(_is_command, args[1:2]))
-
-
 class Commands(HelpedGroup):
     """The commands, each imported when it is called; listing them imports none."""
 
@@ -109,8 +104,8 @@ class Commands(HelpedGroup):
         """Read the arguments; `help show` is `show --help`, and `version` is `--version`."""
         typed = not ctx.resilient_parsing  # completion also parses an unfinished `help`
         plain, form = split_format(args)
-        if typed and _asks_for_help(plain):
-            if plain[1:] and find_term(plain[1]) and isinstance(ctx.obj, Session):
+        if typed and plain[:1] == ["help"] and any(map(_is_command, plain[1:2])):
+            if find_term(plain[1]) and isinstance(ctx.obj, Session):
                 ctx.obj.note(f"attnviz help --term {plain[1]} gives the meaning of the word.")
             args = [*plain[1:2], "--help", *form]
         elif args[:1] == ["version"]:
@@ -287,8 +282,10 @@ def _run(arguments: Sequence[str], session: Session) -> ExitStatus:
         return _ended(session, _usage(session, error), ExitStatus.USAGE)
     except BrokenPipeError:
         return _closed(session)
-    except SystemExit as ended:
-        return _exited(session, ended)
+    except SystemExit as ended:  # typer's own, for a closed pipe (with 1) or a completion
+        if isinstance(ended.__context__, BrokenPipeError):
+            return _closed(session)
+        return ExitStatus(ended.code) if isinstance(ended.code, int) else ExitStatus.OK
     except Exception as error:
         if isinstance(error, MemoryError) or _REFUSED.search(str(error)):
             return _ended(session, NO_MEMORY, ExitStatus.MODEL)
@@ -315,13 +312,6 @@ def _at_issues() -> str:
 def _closed(session: Session) -> ExitStatus:
     """End after a pipe closed early, which is not an error; a broken limit still counts."""
     return ExitStatus.BELOW if session.status == ExitStatus.BELOW else ExitStatus.OK
-
-
-def _exited(session: Session, ended: SystemExit) -> ExitStatus:
-    """End after typer's own exit: for a closed pipe (with 1: not an error) or a completion."""
-    if isinstance(ended.__context__, BrokenPipeError):
-        return _closed(session)
-    return ExitStatus(ended.code) if isinstance(ended.code, int) else ExitStatus.OK
 
 
 def _ended(session: Session, message: str, status: ExitStatus) -> ExitStatus:

@@ -130,6 +130,9 @@ class UsageError(AttnvizError):
 
     status = ExitStatus.USAGE
 
+    def __init__(self, wrong: str, hint: str = "leave it out") -> None:
+        super().__init__(wrong, hint)
+
 
 class IdleOption(UsageError):
     """An option without effect among the others that were given.

@@ -278,7 +278,7 @@ def models(
     """List the available models, or show one model's card: named heads and figures."""
     if plugins:
         if name is not None or save is not None:
-            raise UsageError(f"{option('plugins')} is about no model", "leave it out")
+            raise UsageError(f"{option('plugins')} is about no model")
         _list_plugins(session, output)
         return
     if save is not None:

@@ -89,18 +89,13 @@ def headline(
         who = "class token attends" if class_rows(capture.query_tokens) else "patches attend"
         why = "chosen automatically"
         why += "" if even else f": its {who} to few places, off sinks and registers"
-    if choice.why == "aligned" and choice.line is None and _of_settings(choice, capture):
+    aligning = {each.head for each in capture.named_heads if each.behaviour == ALIGNMENT}
+    if choice.why == "aligned" and choice.line is None and aligning.issuperset(choice.heads):
         why = "chosen automatically, the best of the model's alignment heads"
     if not why:
         return title
     others = f"; {speller('heads', 'all')} shows every head" if speller else ""
     return f"{title} ({why}{others})"
-
-
-def _of_settings(choice: Choice, capture: Capture) -> bool:
-    """Whether the head is one of those that a model's settings name for alignment."""
-    named = (each.head for each in capture.named_heads if each.behaviour == ALIGNMENT)
-    return set(choice.heads) <= set(named)
 
 
 def head_title(choice: Choice, finding: Finding | None, capture: Capture) -> str:

@@ -4,8 +4,8 @@
 """
 
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,6 +15,7 @@ from typing import Any
 
 from attnviz.errors import InputError, UsageError, option
 from attnviz.records.places import GivenBeside, Media
+from attnviz.records.tokens import set_within
 
 SAMPLE = "sample:"
 _PACKAGE = Path(__file__).parents[1]
@@ -25,17 +26,12 @@ _CHECKOUT = "sample_texts/*.txt", "sample_texts/*.jsonl", "docs/images/shapes-?.
 _BELOW: ContextVar[Path | EllipsisType | None] = ContextVar("below", default=...)
 
 
-@contextmanager
-def within(below: Path | None) -> Iterator[None]:
+def within(below: Path | None) -> AbstractContextManager[None]:
     """Read only samples and files below this folder within a `with` block; None: no file at all.
 
     Relative paths begin at the folder. A text then names no other file, be there one or not.
     """
-    before = _BELOW.set(None if below is None else below.resolve())
-    try:
-        yield
-    finally:
-        _BELOW.reset(before)
+    return set_within(_BELOW, None if below is None else below.resolve())
 
 
 def _inside(path: Path, below: Path) -> Path:

@@ -52,11 +52,6 @@ def _ends(text: str, by: By) -> Iterator[int]:
             yield end.end()
 
 
-def numbered(text: str, by: By) -> tuple[Segment, ...]:
-    """A segment for each part of a text, named by its number from 1."""
-    return tuple(Segment(str(n), (slice_,)) for n, slice_ in enumerate(cut(text, by), start=1))
-
-
 def named(
     text: str, wanted: Sequence[str], within: Sequence[Slice] | None = None
 ) -> tuple[Segment, ...]:
@@ -247,7 +242,9 @@ def cut_prompt(text: str, by: By | None, wanted: Sequence[str]) -> Prompt:
         UsageError: both are asked for, or a segment cannot be read.
     """
     _check_one_cut(by, wanted)
-    segments = named(text, wanted) if wanted else numbered(text, by or "sentence")
+    numbered = enumerate(cut(text, by or "sentence"), start=1)
+    cuts = (Segment(str(n), (slice_,)) for n, slice_ in numbered)
+    segments = named(text, wanted) if wanted else tuple(cuts)
     return Prompt(text, partition(text, segments))
 
 

@@ -36,7 +36,6 @@ from attnviz.records.places import (
     Waveform,
 )
 from attnviz.records.rows import (
-    ABSENT,
     HEARD,
     IMAGES,
     LARGEST,
@@ -54,6 +53,7 @@ from attnviz.records.rows import (
     check,
     check_lengths,
     counted,
+    if_any,
     is_count,
     list_of,
     model_of_dict,
@@ -123,16 +123,12 @@ CAPTURE = Fields[Capture](
         Field("loss", (LOSS, NoneType)),
         Field("named_heads", list_of(NAMED_HEAD)),
         UNKNOWN,
-        Field(
-            "segments",
-            list_of(SEGMENT),
-            "Those of a prompt, where the capture is of an answer.",
-            lambda capture: capture.segments or ABSENT,
-            optional=True,
+        if_any(
+            "segments", list_of(SEGMENT), "Those of a prompt, where the capture is of an answer."
         ),
         IMAGES,
         HEARD,
-        Field("brings", BRINGING, "", lambda capture: capture.brings or ABSENT, optional=True),
+        if_any("brings", BRINGING),
     ),
 )
 

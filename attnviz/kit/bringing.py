@@ -29,7 +29,7 @@ from attnviz.kit.choose import (
 from attnviz.kit.intervene import keep_next_tokens
 from attnviz.kit.prepare import HeadOptions, Prepared
 from attnviz.records.apply import whole_exhibit
-from attnviz.records.capture import RESTS, VALUE_NORMS, Capture, FloatArray
+from attnviz.records.capture import RESTS, VALUE_NORMS, Capture
 from attnviz.records.exhibit import Choice, Exhibit
 from attnviz.records.heads import Bringing, Head, every_head, grouped
 from attnviz.records.merging import word_groups
@@ -65,7 +65,8 @@ def with_links(prepared: Prepared, captured: Capture, read: "LastRead | None" = 
     every = captured.heads == every_head(captured.model.heads_per_layer)
     if not every or acting_choice(captured) or not moves_are_found(captured):
         return with_rests(prepared.with_lengths(captured))
-    read, lengths = _read(prepared) if read is None else (read, read.lengths)
+    read = read_last(prepared) if read is None else read
+    lengths = prepared.value_lengths() if read is None else read.lengths
     if lengths is not None:
         captured = replace(captured, extras={**captured.extras, VALUE_NORMS: lengths})
     rests = find_rests(captured)
@@ -105,12 +106,6 @@ def with_bringing(prepared: Prepared) -> tuple[Prepared, FindRests]:
     brings = None if read is None else bringing(prepared, read, rests)
     empty = replace(prepared.empty, brings=brings, extras={**prepared.empty.extras, **found})
     return replace(prepared, empty=empty), rests
-
-
-def _read(prepared: Prepared) -> "tuple[LastRead | None, FloatArray | None]":
-    """Read the last position of the run, and the lengths of all values; None if not known."""
-    read = read_last(prepared)
-    return read, prepared.value_lengths() if read is None else read.lengths
 
 
 def read_with_rests(

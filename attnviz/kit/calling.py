@@ -151,7 +151,7 @@ class Offered:
             if name in known and _fits(value, known[name]):
                 continue
             if _fits(value, every[name]):
-                raise UsageError(f"{option(name)} is a file, and none is read here", "leave it out")
+                raise UsageError(f"{option(name)} is a file, and none is read here")
             wrong = f"{option(name)} is {_word({'type': JSON_TYPES[type(value)]})}"
             raise UsageError(wrong, f"give {_word(every[name])}")
         for name in required:

@@ -29,7 +29,7 @@ from attnviz.records.paths import Paths, Receiver
 from attnviz.records.places import GivenBeside
 from attnviz.records.positions import find_matches
 from attnviz.records.predict import Candidate, KeepNextTokens, LogitRows, NextTokens, Question
-from attnviz.records.tokens import Token
+from attnviz.records.tokens import Token, set_within
 
 if TYPE_CHECKING:
     from attnviz.inputs.vectors import Steering, StreamVector
@@ -208,12 +208,8 @@ def watched(progress: Progress, written: Callable[[str], object] = str) -> Itera
 
     `written`: is given the text of each token that an answer gets; it may raise, too.
     """
-    before, reading = _WATCHING.set(progress), _READING.set(written)
-    try:
+    with set_within(_WATCHING, progress), set_within(_READING, written):
         yield
-    finally:
-        _WATCHING.reset(before)
-        _READING.reset(reading)
 
 
 def tell_written(text: str) -> None:

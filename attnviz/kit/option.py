@@ -269,7 +269,7 @@ def _with_ids(value: Any, given: Mapping[str, Any]) -> Any:
         return type(value)(_with_ids(each, given) for each in value)
     value = [*map(int, value)]
     for name in {"docs", *(each.option for each in MEDIA.values())}.intersection(given):
-        raise UsageError(f"{option(name)} has no effect on token ids", "leave it out")
+        raise UsageError(f"{option(name)} has no effect on token ids")
     model = given.get("model", BUILTIN)
     if isinstance(model, str | PathLike):
         return tokenizer_of(Source(fspath(model), quiet=True)).text_of_ids(value)

@@ -133,7 +133,7 @@ def encode(
             "special": options.special or None,
         }
         for name in (name for name, value in idle.items() if value is not None):
-            raise IdleOption(f"{option(name)} has no effect on token ids", "leave it out")
+            raise IdleOption(f"{option(name)} has no effect on token ids")
         return text.tokens
     pair, whole = options.text_pair, options.whole(text)
     for each in (text, *(() if pair is None else (pair,))):
@@ -357,7 +357,7 @@ def prepare(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
     if model.reads != "text" and not (model.matches and text and "image" in options.media):
         text, options = _without_text(model, text, options)
     if options.start and "speech" not in options.media:
-        raise IdleOption(f"{option('start')} applies only to sounds", "leave it out")
+        raise IdleOption(f"{option('start')} applies only to sounds")
     if options.given:
         return _prepared_with_given(model, text, options)
     model.check_alone()
@@ -399,9 +399,7 @@ def _without_text(model: "LoadedModel", text: str, options: TextOptions) -> tupl
     name, own = model.identity.name, MEDIA[model.reads]
     for each in ("bos", "special", "text_pair"):
         if getattr(options, each) or (each == "bos" and options.bos is not None):
-            raise IdleOption(
-                f"{option(each)} needs a text, which {name} does not read", "leave it out"
-            )
+            raise IdleOption(f"{option(each)} needs a text, which {name} does not read")
     is_given = options.media == {model.reads}
     if is_given and not text:
         return "", options
@@ -426,7 +424,7 @@ def _without_text(model: "LoadedModel", text: str, options: TextOptions) -> tupl
 def check_uncut(options: TextOptions) -> None:
     """Refuse to cut images, sounds, or a text with images."""
     if options.truncate is not None:
-        raise IdleOption(f"{option('truncate')} cannot cut an image or a sound", "leave it out")
+        raise IdleOption(f"{option('truncate')} cannot cut an image or a sound")
 
 
 def _prepared_with_given(model: "LoadedModel", text: str, options: TextOptions) -> Prepared:
@@ -438,8 +436,7 @@ def _prepared_with_given(model: "LoadedModel", text: str, options: TextOptions) 
     if options.target is not None and not listens:
         raise UsageError(
             f"{option('target')} is the output of an encoder-decoder, and {model.identity.name} "
-            "is not one",
-            "leave it out",
+            "is not one"
         )
     if model.reads == "text" and not listens:
         model.check_sees()
@@ -487,6 +484,8 @@ def empty_capture(
     written: str = "",
 ) -> Capture:
     """The capture of a run over the source, without any pattern."""
+    inner = [token for token in source if not token.special]
+    read = text[inner[0].start : inner[-1].end] if inner else ""
     return Capture(
         text=text,
         query_tokens=queries,
@@ -502,7 +501,7 @@ def empty_capture(
         asked=current_call(),
         transforms=(Implicit(),) if model.identity.implicit else (),
         named_heads=model.card.heads,
-        unknown_words=unknown_words(model, text, source, written),
+        unknown_words=model.unknown_words(read, written),
     )
 
 
@@ -604,8 +603,7 @@ def target_of(
         if text is not None:
             raise UsageError(
                 f"{option('target')} is the output of an encoder-decoder, for "
-                f"{option('kind', 'cross')} or decoder",
-                "leave it out",
+                f"{option('kind', 'cross')} or decoder"
             )
         return "", ()
     if text is None:
@@ -638,15 +636,6 @@ def rows_and_columns(
         begin = Token(0, -1, "", 0, 0, special=True)
         return target, numbered((begin, *target[:-1]))
     return source, source
-
-
-def unknown_words(
-    model: "LoadedModel", text: str, source: Sequence[Token], written: str
-) -> tuple[str, ...]:
-    """The words in the part of the text that the model reads on which it was never trained."""
-    inner = [token for token in source if not token.special]
-    read = text[inner[0].start : inner[-1].end] if inner else ""
-    return model.unknown_words(read, written)
 
 
 # The memory of a run: its need, the free memory, and alternatives that fit.

@@ -276,7 +276,7 @@ class Result(Generic[T]):
         """
         form = choose_format(Path(path), None, False)
         if look and not form.picture:
-            raise UsageError(f"{next(iter(look))} is for pictures", "leave it out")
+            raise UsageError(f"{next(iter(look))} is for pictures")
         pieces = [str(self)] if form.name == "txt" else self.pieces(form.name, **look)
         write_bytes(Path(path), encoded(pieces))
 

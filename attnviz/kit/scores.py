@@ -251,9 +251,7 @@ def narrow(
             f"{option('sort', sort)} is not measured here", f"give {', '.join(report.scores)}"
         )
     if role is not None and report.scores is IMAGE_METRICS:
-        raise IdleOption(
-            f"{option('role', role)} needs a text, as heads on images have no roles", "leave it out"
-        )
+        raise IdleOption(f"{option('role', role)} needs a text, as heads on images have no roles")
     if role is not None:
         listed = [each for each in listed if each.role is not None and each.role.name == role]
         if not listed:
@@ -285,9 +283,7 @@ def _measure_of(
 def check_merge(captured: Capture, transforms: Transforms) -> None:
     """Check that tokens of an image without text are not to be merged to words."""
     if captured.image_alone and transforms.merge is not None:
-        raise IdleOption(
-            f"{option(transforms.merge)} is about a text, and there is none", "leave it out"
-        )
+        raise IdleOption(f"{option(transforms.merge)} is about a text, and there is none")
 
 
 def _marks(captured: Capture, *, merged: bool = False) -> Marks:

@@ -408,9 +408,8 @@ class Session:
 
     def _say(self, message: str) -> None:
         with suppress(OSError, ValueError):  # a full or closed stderr must not stop the command
-            message = re.sub(
-                r"(?<!\s)\\\\", r"\\", message
-            )  # as it was typed, not as Python has it
+            # as it was typed, not as Python has it
+            message = re.sub(r"(?<!\s)\\\\", r"\\", message)
             self.consoles.err.print(Text(readable(shortened(message))), soft_wrap=True)
             self.environment.stderr.flush()
 

@@ -82,7 +82,9 @@ def _of_set(item: str, probed: ProbedHeads, among: Sequence[Head]) -> list[Head]
         heads = [head for head in among if probed[head][1] == name]
         wrong = f"no head here has the role {name!r} on the probe"
     else:
-        ranked = _ranked({head: probed[head][0][name] for head in among})
+        every_score = ((head, probed[head][0][name]) for head in among)
+        there = [(head, score) for head, score in every_score if not isnan(score)]
+        ranked = sorted(there, key=lambda each: (-each[1], each[0]))  # the highest first
         heads = [head for head, _ in ranked][: int(parts["top"] or len(ranked))]
         wrong = f"no head here has a score of {name!r} on the probe"
         if parts["least"] and heads:
@@ -92,12 +94,6 @@ def _of_set(item: str, probed: ProbedHeads, among: Sequence[Head]) -> list[Head]
     if not heads:
         raise UsageError(wrong, "see attnviz heads for the scores of all heads")
     return heads
-
-
-def _ranked(scores: Mapping[Head, float]) -> list[tuple[Head, float]]:
-    """The heads that have a score, the highest first."""
-    there = [(head, score) for head, score in scores.items() if not isnan(score)]
-    return sorted(there, key=lambda each: (-each[1], each[0]))
 
 
 def _probed(model: "LoadedModel", max_memory: int | None) -> ProbedHeads:

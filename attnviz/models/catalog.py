@@ -38,11 +38,7 @@ from attnviz.models.folder.files import (
     read_config,
     weight_files,
 )
-from attnviz.models.folder.llama import (
-    UnknownSettingError,
-    check_language_model,
-    llama_config,
-)
+from attnviz.models.folder.llama import UnknownSettingError, check_language_model, llama_config
 from attnviz.models.folder.params import (
     GPT_SIZES,
     ParameterCount,
@@ -343,8 +339,7 @@ def save_folder(source: Source, target: Path) -> None:
     folder = locate(source)[0]
     if not linked_gguf(folder):
         raise UsageError(
-            f"{option('save')} writes the folder of a GGUF file, but {source.name} is none",
-            "leave it out",
+            f"{option('save')} writes the folder of a GGUF file, but {source.name} is none"
         )
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise UsageError(f"{str(target)!r} is there already", "name a new folder")

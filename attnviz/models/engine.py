@@ -24,7 +24,7 @@ from attnviz.records.interventions import (
     Site,
     SourceRun,
 )
-from attnviz.records.tokens import GoOn, Sampling
+from attnviz.records.tokens import GoOn, Ids, Sampling
 from attnviz.records.trace import HeadTrace, Kinds, LayerNumbers, Predicted, Projection
 
 ENTRIES = 1 << 20
@@ -148,7 +148,7 @@ def _nucleus(logits: Tensor, top_p: float) -> Tensor:
     return logits.masked_fill(torch.zeros_like(outside).scatter(0, order, outside), -torch.inf)
 
 
-def at_places(logits: Tensor, ids: Sequence[Sequence[int]]) -> FloatArray:
+def at_places(logits: Tensor, ids: Sequence[Ids]) -> FloatArray:
     """The log-probabilities (B, m, k), in nats, of ids (m, k) by logits (B, m, V)."""
     logits, at = logits.float(), torch.tensor(ids, device=logits.device)
     chosen = logits.gather(-1, at.expand(len(logits), -1, -1))
@@ -221,7 +221,7 @@ class ChangedBatch:
 
 def taken_vectors(
     vectors_of: Callable[[SourceRun, set[Site], bool], Mapping[Site, Tensor]],
-    ids: Sequence[int],
+    ids: Ids,
     interventions: Interventions,
 ) -> dict[tuple[str, Site], Tensor]:
     """The vectors that edits put in: of the source, means of the text `ids` itself, or given ones.

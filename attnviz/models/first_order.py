@@ -15,6 +15,7 @@ from torch import Tensor
 from attnviz.models.engine import numbers
 from attnviz.records.interventions import SiteKind
 from attnviz.records.paths import LOGITS, FirstOrder, Receiver, SlopeOf, held_fixed
+from attnviz.records.tokens import Ids
 
 
 @dataclass
@@ -46,7 +47,7 @@ class SitesPassed:
 def first_order(
     last_of: Callable[[Sequence[int], SitesPassed], Tensor],
     by_head: Callable[[Tensor, tuple[SiteKind, int]], Tensor],
-    ids: Sequence[int],
+    ids: Ids,
     slope_of: SlopeOf,
     received: Callable[[Receiver, Tensor], Tensor] | None,
 ) -> FirstOrder:

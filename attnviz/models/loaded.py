@@ -25,7 +25,7 @@ from attnviz.records.interventions import Interventions, RunConsumer, Site
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
 from attnviz.records.places import GivenBeside, HeardSound, RawImage, RawSound, ReadAs, SeenImage
 from attnviz.records.predict import LogitConsumer
-from attnviz.records.tokens import GoOn, Sampling, Slice, Token
+from attnviz.records.tokens import GoOn, Ids, Sampling, Slice, Token
 from attnviz.records.trace import HeadTrace, LayerNumbers
 from attnviz.records.transforms import Transform
 
@@ -170,9 +170,7 @@ class LoadedModel(ABC):
             raise self._refusal(ability)
 
     @abstractmethod
-    def run(
-        self, ids: Sequence[int], wanted: Wanted, consume: Consumer, target: Sequence[int] = ()
-    ) -> None:
+    def run(self, ids: Ids, wanted: Wanted, consume: Consumer, target: Ids = ()) -> None:
         """Run the tokens; hand the wanted rows of the wanted heads to the consumer.
 
         Layers after the last wanted one are not run. An encoder-decoder whose
@@ -294,7 +292,7 @@ class LoadedModel(ABC):
         return ()
 
     def predict(
-        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
+        self, ids: Ids, positions: Sequence[int], consume: LogitConsumer, *, lens: bool
     ) -> None:
         """Hand over the logits after each of these positions, in blocks.
 
@@ -303,23 +301,21 @@ class LoadedModel(ABC):
         """
         raise self._refusal("predict")
 
-    def intervene(
-        self, ids: Sequence[int], interventions: Interventions, consume: RunConsumer
-    ) -> None:
+    def intervene(self, ids: Ids, interventions: Interventions, consume: RunConsumer) -> None:
         """Run the tokens once for each intervention; a model that predicts can do it.
 
         The consumer is given the runs in no particular order.
         """
         raise self._refusal("predict")
 
-    def site_vectors(self, ids: Sequence[int], sites: Collection[Site]) -> dict[Site, FloatArray]:
+    def site_vectors(self, ids: Ids, sites: Collection[Site]) -> dict[Site, FloatArray]:
         """The vectors of sites at every position of an unchanged run (n, width).
 
         A model that predicts can do it.
         """
         raise self._refusal("predict")
 
-    def paths(self, ids: Sequence[int], paths: Paths, consume: PathConsumer) -> None:
+    def paths(self, ids: Ids, paths: Paths, consume: PathConsumer) -> None:
         """Run the tokens for each sender, and each receiver after it.
 
         A model that predicts can do it.
@@ -329,12 +325,12 @@ class LoadedModel(ABC):
         """
         raise self._refusal("predict")
 
-    def first_order(self, ids: Sequence[int], slope_of: SlopeOf) -> FirstOrder:
+    def first_order(self, ids: Ids, slope_of: SlopeOf) -> FirstOrder:
         """The effects of patches to first order, by two runs and a gradient; as `intervene`."""
         raise self._refusal("predict")
 
     def fill(
-        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
+        self, ids: Ids, positions: Sequence[int], consume: LogitConsumer, *, lens: bool
     ) -> None:
         """Hand over the logits at each of these positions, not after it; else as `predict`."""
         raise self._refusal("predict")
@@ -345,7 +341,7 @@ class LoadedModel(ABC):
         return 1
 
     def generate(
-        self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
+        self, ids: Ids, sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
         """Write tokens until one that ends a text, or as long as `go_on` says so.
 
@@ -355,18 +351,11 @@ class LoadedModel(ABC):
         """
         raise self._refusal("generate")
 
-    def log_probabilities(
-        self, prompts: Sequence[Sequence[int]], answer: Sequence[int]
-    ) -> FloatArray:
+    def log_probabilities(self, prompts: Sequence[Ids], answer: Ids) -> FloatArray:
         """The log-probability in nats of each token of an answer after each prompt (prompts, m)."""
         return self.choices(prompts, answer, [[id_] for id_ in answer])[..., 0]
 
-    def choices(
-        self,
-        prompts: Sequence[Sequence[int]],
-        answer: Sequence[int],
-        ids: Sequence[Sequence[int]],
-    ) -> FloatArray:
+    def choices(self, prompts: Sequence[Ids], answer: Ids, ids: Sequence[Ids]) -> FloatArray:
         """The log-probability in nats of other tokens, too, at each place of an answer.
 
         Prompts of one length run together.
@@ -390,18 +379,16 @@ class LoadedModel(ABC):
                 found[some] = at_places(self.answered([prompts[i] for i in some], answer), ids)
         return found
 
-    def likeliest(
-        self, prompt: Sequence[int], answer: Sequence[int], among: Sequence[int]
-    ) -> list[int]:
+    def likeliest(self, prompt: Ids, answer: Ids, among: Ids) -> list[int]:
         """The likeliest of some tokens at each place of an answer (m)."""
         best = self.answered([prompt], answer)[0][:, list(among)].argmax(dim=-1).tolist()
         return [among[i] for i in best]
 
-    def having_read(self, ids: Sequence[int]) -> "LoadedModel":
+    def having_read(self, ids: Ids) -> "LoadedModel":
         """The model for many answers to variants of a prompt: it may read what they share once."""
         return self
 
-    def answered(self, prompts: Sequence[Sequence[int]], answer: Sequence[int]) -> "Tensor":
+    def answered(self, prompts: Sequence[Ids], answer: Ids) -> "Tensor":
         """The logits (B, m, V) of what follows prompts of one length, and each token but the last.
 
         Raises:
@@ -409,7 +396,7 @@ class LoadedModel(ABC):
         """
         raise self._refusal("generate")
 
-    def value_norms(self, ids: Sequence[int]) -> FloatArray:
+    def value_norms(self, ids: Ids) -> FloatArray:
         """‖v·W_O‖ of every key: the length of what it would add to a query at a weight of 1.
 
         (layers, heads, n), NaN where a layer has no such head.
@@ -421,7 +408,7 @@ class LoadedModel(ABC):
         """Whether `gates` takes a run."""
         return False
 
-    def gates(self, ids: Sequence[int]) -> FloatArray | None:
+    def gates(self, ids: Ids) -> FloatArray | None:
         """The share that gates after the softmax let through, as `GATES`; None without a gate."""
         return None
 
@@ -435,7 +422,7 @@ class LoadedModel(ABC):
         raise self._refusal("contributions")
 
     def trace(
-        self, blank: Capture, ids: Sequence[int], head: Head, query: int, target: Sequence[int] = ()
+        self, blank: Capture, ids: Ids, head: Head, query: int, target: Ids = ()
     ) -> HeadTrace:
         """Run the whole model, and keep all that one head computes.
 
@@ -447,7 +434,7 @@ class LoadedModel(ABC):
         return head_trace(recorded, blank, self.tokenizer)
 
     def record(
-        self, ids: Sequence[int], heads: Sequence[Head], query: int, target: Sequence[int] = ()
+        self, ids: Ids, heads: Sequence[Head], query: int, target: Ids = ()
     ) -> "Sequence[RecordedHead]":
         """Run the whole model, and keep all that these heads of one layer compute.
 
@@ -455,9 +442,7 @@ class LoadedModel(ABC):
         """
         raise self._refusal("record")
 
-    def whole_layer(
-        self, ids: Sequence[int], layer: int, target: Sequence[int] = ()
-    ) -> LayerNumbers:
+    def whole_layer(self, ids: Ids, layer: int, target: Ids = ()) -> LayerNumbers:
         """The numbers of every head and query of a layer."""
         from attnviz.models.engine import layer_numbers
 
@@ -468,7 +453,7 @@ class LoadedModel(ABC):
         """(V, d'): each token's vector in the output layer, which makes its logit."""
         raise self._refusal("record")
 
-    def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
+    def vectors(self, ids: Ids, position: int) -> FloatArray:
         """The stream at a position, (layers + 1, d): before layer 0, and after each layer."""
         raise self._refusal("vectors")
 
@@ -487,11 +472,11 @@ class LoadedModel(ABC):
         """
         raise self._refusal("vectors")
 
-    def freeze(self, ids: Sequence[int]) -> "FrozenRun":
+    def freeze(self, ids: Ids) -> "FrozenRun":
         """Run the tokens, and hold norms and attention at what they were."""
         raise self._refusal("freeze")
 
-    def last(self, ids: Sequence[int], rests: "FindRests | None" = None) -> "LastRead":
+    def last(self, ids: Ids, rests: "FindRests | None" = None) -> "LastRead":
         """Run the tokens, and record what the last position reads, adds up and predicts.
 
         A model that predicts can do it. `rests` learns how long all values are, and is given
@@ -506,7 +491,7 @@ class LoadedModel(ABC):
         """The names of the classes that an image may have, and its logits of them (classes)."""
         raise self._refusal("classes")
 
-    def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
+    def write(self, ids: Ids) -> tuple[str, tuple[Token, ...]]:
         """The likeliest target text for these tokens, and the tokens of it."""
         raise self._refusal("write")
 

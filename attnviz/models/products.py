@@ -93,13 +93,9 @@ def _fits(x: Tensor, weight: Tensor, bias: Tensor | None) -> bool:
     if bias is not None and not (bias.shape == weight.shape[:1] and bias.is_contiguous()):
         return False
     whole = weight.dim() == 2 and x.numel() > 0 and x.size(-1) == weight.size(1)
-    return whole and _is_dense(weight)
+    return whole and (weight.is_contiguous() or weight.t().is_contiguous())
 
 
 def _is_plain(each: Tensor) -> bool:
     on_processor = each.device.type == "cpu" and each.layout == torch.strided
     return on_processor and each.dtype == torch.float32 and each.dim() > 0
-
-
-def _is_dense(weight: Tensor) -> bool:
-    return weight.dim() != 2 or weight.is_contiguous() or weight.t().is_contiguous()

@@ -38,6 +38,7 @@ from attnviz.records.tokens import (
     MASKS,
     SEGMENTS,
     SPECIAL_LABEL,
+    Ids,
     TextOfIds,
     Token,
     numbered,
@@ -120,7 +121,7 @@ class TextTokenizer:
         self._check_known(ids)
         return ids
 
-    def _check_known(self, ids: Sequence[int]) -> None:
+    def _check_known(self, ids: Ids) -> None:
         if not self.vocab_size:
             raise ModelError("this model reads no text", "use a model of text")
         unknown = max(ids, default=0)
@@ -155,7 +156,7 @@ class TextTokenizer:
             )
         return encoding
 
-    def decoded(self, ids: Sequence[int], *, special: bool = False) -> str:
+    def decoded(self, ids: Ids, *, special: bool = False) -> str:
         """The text that these ids spell, with or without that of special tokens."""
         with foreign(None):
             text: str = self.backend.decode(list(ids), skip_special_tokens=not special)
@@ -194,7 +195,7 @@ class TextTokenizer:
         size = min(self.vocab_size, self.backend.get_vocab_size())
         return [id_ for id_ in range(size) if id_ not in special]
 
-    def written(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
+    def written(self, ids: Ids) -> tuple[str, tuple[Token, ...]]:
         """The text that these ids spell, and its tokens, which have these ids.
 
         Special tokens (end, padding) are left out. Where the tokenizer would cut the text in
@@ -208,7 +209,7 @@ class TextTokenizer:
             return text, tokens
         return text, self._by_addition(ids, text)
 
-    def _by_addition(self, ids: Sequence[int], text: str) -> tuple[Token, ...]:
+    def _by_addition(self, ids: Ids, text: str) -> tuple[Token, ...]:
         """Each token with the slice that it adds; tokens that add a letter together share it."""
         begun = [*(self.decoded(ids[:n]) for n in range(len(ids))), text]
         whole = [n for n, part in enumerate(begun[:-1]) if text.startswith(part)]
@@ -219,7 +220,7 @@ class TextTokenizer:
             tokens += numbered_parts([Token(i, ids[i], text[start:end], start, end) for i in group])
         return tuple(tokens)
 
-    def continued(self, before: Sequence[int], ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
+    def continued(self, before: Sequence[int], ids: Ids) -> tuple[str, tuple[Token, ...]]:
         """The text that new ids add behind others, and its tokens, which have these ids.
 
         Special tokens have no slice of it. Tokens that make a letter together share it.
@@ -244,7 +245,7 @@ class TextTokenizer:
             window, group = (window + group)[-WINDOW:], []
         return text, numbered(tokens)
 
-    def text_of_ids(self, ids: Sequence[int]) -> TextOfIds:
+    def text_of_ids(self, ids: Ids) -> TextOfIds:
         """The text of these ids, whose tokens are these and no others; ids are checked."""
         self._check_known(())
         if wrong := [id_ for id_ in ids if not 0 <= id_ < self.vocab_size]:

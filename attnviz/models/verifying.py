@@ -8,7 +8,7 @@ rounding from a mistake.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -23,6 +23,7 @@ from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.models.huggingface.vision import float64_copy
 from attnviz.models.scratch.native import NativeModel
 from attnviz.records.capture import KeepEverything, Kind, Wanted
+from attnviz.records.tokens import Ids
 from attnviz.records.trace import EXACT, FromExact, Verified
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ THEIRS: Mapping[Kind, str] = {
 def verify(
     model: "LoadedModel",
     source: Source | None,
-    ids: Sequence[int],
-    target: Sequence[int],
+    ids: Ids,
+    target: Ids,
     shape: tuple[int, int],
     check_room: Callable[[int], None],
 ) -> Verified:
@@ -55,10 +56,10 @@ def verify(
     """
     if not isinstance(model, NativeModel | HuggingFaceModel):
         comparing = f"{option('verify')} compares with transformers"
-        raise UsageError(f"{comparing}, which does not have {model.identity.name}", "leave it out")
+        raise UsageError(f"{comparing}, which does not have {model.identity.name}")
     if model.kind == "encoder" and model.reads_images:
         comparing = f"{option('verify')} compares the rows of a text"
-        raise UsageError(f"{comparing}, not those within an image", "leave it out")
+        raise UsageError(f"{comparing}, not those within an image")
     theirs = model if isinstance(model, HuggingFaceModel) else _through_transformers(source)
     expected = eager_weights(theirs, ids, target)
     heads = {n: tuple(range(h)) for n, h in enumerate(model.identity.heads_per_layer) if h}
@@ -119,9 +120,7 @@ def _largest(by_layer: Mapping[int, float]) -> float:
     return float(torch.tensor([*by_layer.values()], dtype=torch.float64).max())
 
 
-def eager_weights(
-    model: HuggingFaceModel, ids: Sequence[int], target: Sequence[int]
-) -> dict[int, Tensor]:
+def eager_weights(model: HuggingFaceModel, ids: Ids, target: Ids) -> dict[int, Tensor]:
     """Each layer's pattern (h, n_q, n_k) from the model in eager mode, which is switched back.
 
     Empty where its attention function is none of transformers' own.

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.records.capture import Capture
-from attnviz.records.places import NEAR, PADDING, is_time
+from attnviz.records.places import NEAR, PADDING, TIME
 from attnviz.records.tokens import Token, numbered
 from attnviz.records.transforms import Unit
 
@@ -57,7 +57,7 @@ def wholes_shown(
     """
     apart = capture.beside or any(name.startswith("@") for name in chosen)
     apart |= len(capture.images) == 1 and all(token.inset for token in capture.key_tokens)
-    frames = bins and capture.timed and not any(map(is_time, chosen))
+    frames = bins and capture.timed and not any(map(TIME.fullmatch, chosen))
     whole: tuple[Unit, ...] = (WHOLE,) if legible and capture.images and not apart else ()
     return (*whole, "frames") if frames else whole
 

@@ -275,11 +275,6 @@ TIME = re.compile(rf"{SECONDS}(?::{SECONDS})?")
 NEAR = 1e-6
 
 
-def is_time(name: str) -> bool:
-    """Whether a name is a time `0.5s`, or a range of times `0.5s:1.2s`."""
-    return TIME.fullmatch(name) is not None
-
-
 def time_label(seconds: float, frame: float) -> str:
     """The name of a frame by its first second: `0.42s`, with as many digits as frames need."""
     fine = abs(frame * 100 - round(frame * 100)) > NEAR

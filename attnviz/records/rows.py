@@ -362,6 +362,14 @@ def mean_error(of: Callable[[Any], float | None] | None = None) -> Field[Any]:
     return Field("error", float | None, "The standard error of a mean over lines.", of)
 
 
+def if_any(
+    name: str, type: Any, about: str = "", of: Callable[[Any], Any] | None = None
+) -> Field[Any]:
+    """A field that is left out where its value is None, 0 or empty."""
+    value = of or attrgetter(name)
+    return Field(name, type, about, lambda record: value(record) or ABSENT, optional=True)
+
+
 def measured(value: float | None) -> float | None:
     """A number, or None if nothing could be measured."""
     return None if value is None or isnan(value) else value
@@ -394,12 +402,10 @@ MODEL = Fields[ModelIdentity](
             str | None,
             "Of samples of the weights; after a - of all of them, if they were verified.",
         ),
-        Field(
+        if_any(
             "quantization",
             str,
             "How the weights are quantised in the file that they were read from, as Q4_K_M.",
-            lambda model: model.quantization or ABSENT,
-            optional=True,
         ),
     ),
 )
@@ -431,12 +437,11 @@ RUN = Fields[tuple[Capture, int]](
     "A run of a model over a text.",
     (
         *(field.within(itemgetter(0)) for field in _OF_CAPTURE),
-        Field(
+        if_any(
             "images",
             list[str],
             "The names of its images.",
-            lambda run: [image.raw.name for image in run[0].images] or ABSENT,
-            optional=True,
+            lambda run: [image.raw.name for image in run[0].images],
         ),
         Field("model", int, "The number of the model, from 0.", at("1")),
     ),
@@ -506,8 +511,8 @@ SOUND = Fields[HeardSound](
         Field("changes", list[str], "What was done to read it."),
     ),
 )
-HEARD: Field[Any] = Field("sound", SOUND, "", at("sound", ABSENT), optional=True)
-IMAGES: Field[Any] = Field("images", list_of(IMAGE), "", at("images", ABSENT), optional=True)
+HEARD: Field[Any] = if_any("sound", SOUND)
+IMAGES: Field[Any] = if_any("images", list_of(IMAGE))
 TOKEN = Fields[Token](
     "TokenObject",
     "A token of a text.",
@@ -528,14 +533,12 @@ TOKEN = Fields[Token](
             lambda token: ABSENT if token.image is None else token.image + 1,
             optional=True,
         ),
-        Field("patch", PATCH, "", at("patch", ABSENT), optional=True),
-        Field("segment", str, "The text of a pair, A or B.", at("segment", ABSENT), optional=True),
-        Field(
+        if_any("patch", PATCH),
+        if_any("segment", str, "The text of a pair, A or B."),
+        if_any(
             "time",
             list[float],
             "The seconds of the sound that it stands for: its first and its last.",
-            at("time", ABSENT),
-            optional=True,
         ),
     ),
 )
@@ -585,14 +588,10 @@ def place_of(capture: Capture, token: Token) -> tuple[float | None, ...]:
 
 ADDED: Field[Any] = Field("made", MADE, "", lambda record: ABSENT)
 """The making of an object, which writers add at its end."""
-UNKNOWN: Field[Any] = Field(
-    "unknown_words",
-    list[str],
-    "Words that the built-in translator was not trained on.",
-    at("unknown_words", ABSENT),
-    optional=True,
+UNKNOWN: Field[Any] = if_any(
+    "unknown_words", list[str], "Words that the built-in translator was not trained on."
 )
-TARGET: Field[Any] = Field("target", str, "", at("target", ABSENT), optional=True)
+TARGET: Field[Any] = if_any("target", str)
 TRANSFORMS: Field[Any] = Field(
     "transforms",
     list[dict[str, Any]],

@@ -3,11 +3,11 @@
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from attnviz.errors import IdleOption, InputError, UsageError, in_quotes, option, readable
 from attnviz.records.places import PADDING, Patch, RawImage, Span
@@ -129,6 +129,8 @@ def numbered_parts(group: list[Token]) -> list[Token]:
 # Segments: named parts of a prompt, of which every token belongs to exactly one.
 
 
+Ids: TypeAlias = Sequence[int]
+"""The ids of tokens in the vocabulary, in the order of a text."""
 Slice: TypeAlias = tuple[int, int]
 """A slice of the prompt: its first character, and the one after its last."""
 OTHER, TEMPLATE = "other", "template"
@@ -297,6 +299,7 @@ class CallOptions:
     seed: int | None = None
 
 
+V = TypeVar("V")
 _NOW: ContextVar[CallOptions | None] = ContextVar("asked", default=None)
 
 
@@ -306,13 +309,18 @@ def current_call() -> CallOptions:
 
 
 @contextmanager
-def recording_call(given: Mapping[str, Any], seed: object = None) -> Iterator[None]:
-    """Let `current_call` return this within a `with` block."""
-    before = _NOW.set(_call_options(given, seed))
+def set_within(variable: ContextVar[V], value: V) -> Iterator[None]:
+    """Give a variable of this context another value within a `with` block."""
+    before = variable.set(value)
     try:
         yield
     finally:
-        _NOW.reset(before)
+        variable.reset(before)
+
+
+def recording_call(given: Mapping[str, Any], seed: object = None) -> AbstractContextManager[None]:
+    """Let `current_call` return this within a `with` block."""
+    return set_within(_NOW, _call_options(given, seed))
 
 
 def begin(given: Mapping[str, Any], seed: object = None) -> None:

@@ -51,7 +51,7 @@ def model_of(kind: str, sizes: dict[str, Any]) -> Any:
 
 
 def read(model: Any, ids: torch.Tensor = IDS) -> Any:
-    return last_read(model, {"input_ids": ids, "use_cache": False}, HEADS)
+    return last_read(model, {"input_ids": ids, "use_cache": False}, HEADS, None)
 
 
 @pytest.mark.parametrize(("kind", "sizes"), PLAIN, ids=[kind for kind, _ in PLAIN])

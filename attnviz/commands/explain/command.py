@@ -170,7 +170,7 @@ def explain(
         raise UsageError("explain takes exactly one thing", "give a text, an example or matrices")
     model = loaded(model, causal=causal and model == EMBEDDINGS)
     if causal and model.name != EMBEDDINGS:
-        raise UsageError(f"{option('causal')} is for embeddings and for examples", "leave it out")
+        raise UsageError(f"{option('causal')} is for embeddings and for examples")
     options = model._text_options(bos, special, truncate, target, image, text_pair=text_pair)
     texts = None if among is None else Path(path_of("among", among))
     subject = Subject(head_names(head), one_name(query), similarity, texts)

@@ -69,8 +69,7 @@ def page_of(traced: Traced, prepared: Prepared) -> Iterator[str]:
         InputError: no page could hold it.
     """
     if prepared.options.special:
-        wrong = f"a page reads no special tokens from a text, as {option('special')} does"
-        raise UsageError(wrong, "leave it out")
+        raise UsageError(f"a page reads no special tokens from a text, as {option('special')} does")
     if prepared.options.given:
         raise UsageError(f"{option('image')} {NO_IMAGE}", AS_TEXT)
     held, why, error = *_held(prepared), None

@@ -40,6 +40,7 @@ from attnviz.records.rows import (
     JsonOutput,
     at,
     fields_at,
+    if_any,
     list_of,
     object_fields,
 )
@@ -177,15 +178,14 @@ TRACE = Fields[Traced](
             at("meaning.chance"),
         ),
         Field("readings", list_of(READING), "", at("meaning.readings")),
-        Field("contexts", CONTEXTS, "", at("meaning.contexts", ABSENT), optional=True),
-        Field(
+        if_any("contexts", CONTEXTS, "", at("meaning.contexts")),
+        if_any(
             "trajectory",
             dict[str, list[str]],
             "The rows (what is added, in order) and columns (axes) of the array of this name.",
-            at("meaning.trajectory.labels", ABSENT),
-            optional=True,
+            at("meaning.trajectory.labels"),
         ),
-        Field("other_similarity", Similarity, "", at("other.kind", ABSENT), optional=True),
+        if_any("other_similarity", Similarity, "", at("other.kind")),
         ARRAYS,
     ),
 )

@@ -60,12 +60,7 @@ def explore(
     if text != g.TextIn() or not session.stdin.is_terminal:
         given = text_or_capture(session, text)
     if isinstance(given, Capture):
-        if given.signed:
-            wrong = f"this capture holds {given.values}, not weights"
-            raise UsageError(wrong, "show it with attnviz show")
-        if image:
-            raise UsageError("a saved capture is not run again", f"leave {option('image')} out")
-        opened = Opened(capture=with_rests(given))
+        opened = _of_capture(given, image)
     else:
         loaded = session.load(g.source_of(session, model, run, kind, causal=causal))
         options = replace(tokens.options(run, target), given=given_of(image))
@@ -78,6 +73,15 @@ def explore(
         session.note(note)
     if app.failure or app.not_saved:
         raise app.failure or app.not_saved  # type: ignore[misc]
+
+
+def _of_capture(given: Capture, image: list[Path] | None) -> Opened:
+    if given.signed:
+        wrong = f"this capture holds {given.values}, not weights"
+        raise UsageError(wrong, "show it with attnviz show")
+    if image:
+        raise UsageError("a saved capture is not run again", f"leave {option('image')} out")
+    return Opened(capture=with_rests(given))
 
 
 def _check_terminal(session: Session) -> Display:

@@ -196,8 +196,7 @@ def _options_for(
         return options
     if options.bos is not None:
         raise IdleOption(
-            f"{option('bos')} does nothing beside a chat template, which begins the prompt",
-            "leave it out",
+            f"{option('bos')} does nothing beside a chat template, which begins the prompt"
         )
     return replace(options, special=True, bos=False)
 

@@ -69,8 +69,7 @@ def prompt_for(
         if documents:
             raise UsageError("a chat is the whole prompt", f"leave {option('docs')} out")
         if raw:
-            wrong = f"{option('raw')} is for documents, but a chat needs its template"
-            raise IdleOption(wrong, "leave it out")
+            raise IdleOption(f"{option('raw')} is for documents, but a chat needs its template")
         return _chat_prompt(model, asked, by, wanted)
     if images:
         check_answers_images(model)
@@ -87,8 +86,7 @@ def prompt_for(
     if images:
         return _beside_images(model, asked, images, by, wanted, raw=raw)
     if raw:
-        wrong = f"{option('raw')} is for documents, but a text is already read as it is"
-        raise IdleOption(wrong, "leave it out")
+        raise IdleOption(f"{option('raw')} is for documents, but a text is already read as it is")
     return cut_prompt(asked, by, wanted)
 
 

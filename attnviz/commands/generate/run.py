@@ -218,7 +218,7 @@ class Answering:
     def __post_init__(self) -> None:
         if self.hops and self._crossed:
             wrong = "goes back through the answer, which attends only to its source"
-            raise IdleOption(f"{option('hops')} {wrong}", "leave it out")
+            raise IdleOption(f"{option('hops')} {wrong}")
         if self.contribution:
             self.model.check_contributions()
 
@@ -509,7 +509,7 @@ def answering(
     n = len(tokens)
     room = context if crossed else context - n
     if how == "max" and len(choice.heads) == 1:
-        raise UsageError(f"{option('reduce', how)} has no effect on a single head", "leave it out")
+        raise UsageError(f"{option('reduce', how)} has no effect on a single head")
     target = None if writing.target is None else _ids_of(model, writing.target, options)
     short = room if target is None and most > room else None
     writing = replace(writing, sampling=replace(writing.sampling, most=min(most, room)))

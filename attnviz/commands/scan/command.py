@@ -384,7 +384,7 @@ def _places(
 def _merging(session: Session, corpus: list[str] | None, folder: str) -> ScanPlan:
     """The plan of a scan whose parts are all counted."""
     if corpus:
-        raise UsageError(f"{option('merge')} takes no corpus", "leave it out")
+        raise UsageError(f"{option('merge')} takes no corpus")
     useless = "split field length max_docs seed model revision offline layers heads output shard"
     session.refuse(*useless.split(), wrong=f"does nothing for {option('merge')}")
     store = Store.at(folder)

@@ -146,7 +146,7 @@ def _listening(host: str, port: int) -> socket.socket:
             return found
         found.close()
         raise UsageError(f"port {port} of {host} is taken or not allowed", "give another --port")
-    raise UsageError(f"{option('host', host)} is no address of this computer", "leave it out")
+    raise UsageError(f"{option('host', host)} is no address of this computer")
 
 
 def _shown(host: str) -> str:

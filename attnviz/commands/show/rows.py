@@ -35,6 +35,7 @@ from attnviz.records.rows import (
     JsonOutput,
     fields_at,
     how_made,
+    if_any,
     list_of,
     object_fields,
     place_of,
@@ -355,7 +356,7 @@ SHOWN = fields_at(
     Field("keys", list[int], "The positions of the columns."),
     Field("top", int | None),
     Field("min", float | None, "", lambda shown: None if shown.least == -inf else shown.least),
-    Field("skip_distances", list[int], "", lambda shown: shown.skip or ABSENT, optional=True),
+    if_any("skip_distances", list[int], "", lambda shown: shown.skip),
     Field(
         "gates",
         list[list[list[float]]],
@@ -377,13 +378,7 @@ SHOW = Fields[ShownAs](
     "`attnviz show -f json`.",
     (
         *object_fields("show"),
-        Field(
-            "line",
-            int,
-            "With --lines: the number of the input line.",
-            lambda shown: ABSENT if shown.line is None else shown.line,
-            optional=True,
-        ),
+        if_any("line", int, "With --lines: the number of the input line."),
         *RUN,
         *SHOWN,
     ),

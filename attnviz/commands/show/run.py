@@ -106,9 +106,7 @@ def _legible(show: Show, captured: Capture) -> Show:
     if captured.image_alone:
         if transforms.merge or (show.needs.one_query and not show.needs.text):
             name, value = (transforms.merge, None) if transforms.merge else ("view", "text")
-            raise IdleOption(
-                f"{option(name, value)} is about a text, and there is none", "leave it out"
-            )
+            raise IdleOption(f"{option(name, value)} is about a text, and there is none")
         signed = captured.signed or transforms.scores
         mean = show.needs.mean_patches and not (filters.queries or signed)
         return replace(show, transforms=replace(transforms, mean_patches=mean))

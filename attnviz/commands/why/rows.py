@@ -24,6 +24,7 @@ from attnviz.records.rows import (
     at,
     dict_of,
     head_fields,
+    if_any,
     list_of,
     mean_error,
     model_name,
@@ -249,21 +250,9 @@ WHY = Fields[Why](
         Field("query_parts", list_of(SHARE), "", lambda why: strongest(why.query_shares)),
         Field("key_parts", list_of(SHARE), "", lambda why: strongest(why.key_shares)),
         Field("pairs", list_of(PAIR_OBJECT)),
-        Field(
-            "trees",
-            dict_of(list_of(NODE)),
-            "",
-            lambda why: dict(why.trees) if why.trees else ABSENT,
-            optional=True,
-        ),
-        Field("without", list_of(REMOVAL), "", at("removals", ABSENT), optional=True),
-        Field(
-            "explained",
-            EXPLAINED,
-            "The dictionary of the features, where they are wanted.",
-            lambda why: why.explained or ABSENT,
-            optional=True,
-        ),
+        if_any("trees", dict_of(list_of(NODE)), "", lambda why: dict(why.trees)),
+        if_any("without", list_of(REMOVAL), "", at("removals")),
+        if_any("explained", EXPLAINED, "The dictionary of the features, where they are wanted."),
     ),
 )
 MOVED = Fields[tuple[str, Moved]](

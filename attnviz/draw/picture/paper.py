@@ -5,12 +5,14 @@ The words above a picture on a screen go into the file, with the making of the p
 
 import io
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, BinaryIO
+
+from attnviz.records.tokens import set_within
 
 if TYPE_CHECKING:
     from matplotlib.backend_bases import RendererBase
@@ -61,14 +63,9 @@ def told_apart(*words: str) -> bool:
     return True
 
 
-@contextmanager
-def drawn_for(page: Page) -> Iterator[None]:
+def drawn_for(page: Page) -> AbstractContextManager[None]:
     """Draw the pictures within for a page."""
-    before = _PAGE.set(page)
-    try:
-        yield
-    finally:
-        _PAGE.reset(before)
+    return set_within(_PAGE, page)
 
 
 def smallest(figure: "Figure", page: Page) -> float:
@@ -187,11 +184,6 @@ def current_panels() -> PanelGrid | None:
     return _PANELS.get()
 
 
-@contextmanager
-def panels_on(figure: "Figure", across: int) -> Iterator[None]:
+def panels_on(figure: "Figure", across: int) -> AbstractContextManager[None]:
     """Draw the pictures within as panels of one figure."""
-    before = _PANELS.set(PanelGrid(figure, across))
-    try:
-        yield
-    finally:
-        _PANELS.reset(before)
+    return set_within(_PANELS, PanelGrid(figure, across))

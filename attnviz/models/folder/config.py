@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +11,7 @@ from typing import Any
 
 from attnviz.errors import ModelError, UsageError, option, readable, series
 from attnviz.models.folder.files import CONFIG, cut, plain_config, read_config, read_object, reason
-from attnviz.models.folder.llama import LlamaConfig, UnknownSettingError, llama_config
+from attnviz.models.folder.llama import UnknownSettingError, llama_config
 from attnviz.records.capture import Kind, ShownKind
 from attnviz.records.heads import (
     LONGEST_NAME,
@@ -24,15 +25,14 @@ from attnviz.records.heads import (
     every_head,
 )
 from attnviz.records.rows import (
-    ABSENT,
     MOST_ENTRIES,
     Field,
     Fields,
     JsonObject,
-    at,
     check,
     check_lengths,
     counted,
+    if_any,
     is_count,
     list_of,
     read_as,
@@ -80,10 +80,7 @@ def check_kind(kind: Kind | ShownKind | None) -> None:
     if kind == "implicit":
         raise lacks_implicit()
     if kind not in (None, "self"):
-        raise UsageError(
-            f"{option('kind', kind)} is for encoder-decoders, which this model is not",
-            "leave it out",
-        )
+        raise UsageError(f"{option('kind', kind)} is for encoder-decoders, which this model is not")
 
 
 SHOWN_SO = f"show it with {option('kind', 'implicit')}"
@@ -94,8 +91,7 @@ def lacks_implicit() -> UsageError:
     """The error for a model without implicit attention."""
     return UsageError(
         f"{option('kind', 'implicit')} is for models with Mamba-2 or Gated DeltaNet layers, but "
-        "this model has none that attnviz knows",
-        "leave it out",
+        "this model has none that attnviz knows"
     )
 
 
@@ -192,25 +188,15 @@ def folder_sizes(folder: Path, kind: Kind | ShownKind | None = None) -> ModelSiz
         heads = (pair.n_head,) * (pair.n_encoder if kind == "encoder" else pair.n_decoder)
         return ModelSizes(SEQ2SEQ, heads, pair.vocab_size, pair.n_positions, None, kind)
     if architecture != "gpt2":
-        llama = own_llama(folder) if kind in (None, "self") else None
-        return sizes_of(folder, kind) if llama is None else _of_llama(llama)
+        with suppress(UnknownSettingError):
+            if kind in (None, "self") and (own := llama_config(folder)):
+                heads, context = own.heads_per_layer, own.n_positions
+                return ModelSizes(own.architecture, heads, own.vocab_size, context, own.bos_id)
+        return sizes_of(folder, kind)
     check_kind(kind)
     config = gpt2_config(folder)
-    own, bos = config.sizes, config.bos_id
-    return ModelSizes("gpt2", own.heads_per_layer, own.vocab_size, own.n_positions, bos)
-
-
-def own_llama(folder: Path) -> LlamaConfig | None:
-    """The configuration of a folder that the Llama family from scratch runs; else None."""
-    try:
-        return llama_config(folder)
-    except UnknownSettingError:
-        return None
-
-
-def _of_llama(own: LlamaConfig) -> ModelSizes:
-    heads, context = own.heads_per_layer, own.n_positions
-    return ModelSizes(own.architecture, heads, own.vocab_size, context, own.bos_id)
+    gpt, bos = config.sizes, config.bos_id
+    return ModelSizes("gpt2", gpt.heads_per_layer, gpt.vocab_size, gpt.n_positions, bos)
 
 
 def gpt2_config(folder: Path) -> FolderConfig:
@@ -420,7 +406,7 @@ FIGURE = Fields[Figure](
         Field("held_out", int | float, "", lambda figure: figure.value),
         Field("bar", int | float | None),
         Field("n", int),
-        Field("texts", str, "", lambda figure: figure.texts or ABSENT, optional=True),
+        if_any("texts", str),
     ),
 )
 CARD_HEAD = Fields[NamedHead](
@@ -461,11 +447,11 @@ MODEL_CARD = Fields[ModelCard](
         Field("bos", bool),
         Field("heads", list_of(CARD_HEAD)),
         Field("figures", list_of(FIGURE)),
-        Field("loss_limit", int | float | None, "", at("loss_limit", ABSENT), True),
-        Field("chance_cosine", int | float, "", at("chance_cosine", ABSENT), True),
-        Field("retrieval", list[str], "", lambda c: [*map(str, c.retrieval)] or ABSENT, True),
-        Field("stop", list[str], "", lambda c: list(c.stop) or ABSENT, True),
-        Field("readouts", list_of(READOUT), "", lambda c: c.readouts or ABSENT, True),
+        if_any("loss_limit", int | float | None),
+        if_any("chance_cosine", int | float),
+        if_any("retrieval", list[str], "", lambda c: [*map(str, c.retrieval)]),
+        if_any("stop", list[str], "", lambda c: list(c.stop)),
+        if_any("readouts", list_of(READOUT)),
     ),
 )
 

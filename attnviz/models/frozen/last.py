@@ -31,6 +31,7 @@ from attnviz.models.frozen.run import (
 )
 from attnviz.records.capture import FloatArray
 from attnviz.records.parts import Shares
+from attnviz.records.tokens import Ids
 
 AT_ONCE = 16
 """Sums of logits whose effects are computed at once."""
@@ -109,7 +110,7 @@ class LastRead:
     output: FrozenOutput
     logits: Tensor
 
-    def direction(self, ids: Sequence[int]) -> Tensor:
+    def direction(self, ids: Ids) -> Tensor:
         """Directions (S, d) of the logits of tokens, each less the mean over the vocabulary."""
         return self.output.weight[list(ids)] - self._mean
 
@@ -124,7 +125,7 @@ class LastRead:
                 yield number, layer.effects(_through(layer, gradient)[0])
 
     @torch.inference_mode(False)
-    def brought(self, ids: Sequence[int], kept: Mapping[int, NDArray[np.bool_]]) -> FloatArray:
+    def brought(self, ids: Ids, kept: Mapping[int, NDArray[np.bool_]]) -> FloatArray:
         """The effect of kept links on the logits of tokens, each less the vocabulary's mean (S, n).
 
         The root of the sum of squares of the effects above 0 over all heads. `kept`: for each layer
@@ -134,7 +135,7 @@ class LastRead:
         return np.concatenate([self._brought(part, kept) for part in parts])
 
     @torch.no_grad()
-    def _brought(self, ids: Sequence[int], kept: Mapping[int, NDArray[np.bool_]]) -> FloatArray:
+    def _brought(self, ids: Ids, kept: Mapping[int, NDArray[np.bool_]]) -> FloatArray:
         squares = self.final.new_zeros((len(ids), self.n))
         for layer, effects in self.effects(self.direction(ids)):
             off = torch.from_numpy(~kept[layer]).to(effects.device)
@@ -229,7 +230,7 @@ def _through(layer: LastLayer, gradient: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def writes(
-    run: FrozenRun, positions: Sequence[int], ids: Sequence[int]
+    run: FrozenRun, positions: Sequence[int], ids: Ids
 ) -> Iterator[tuple[int, NDArray[np.float64]]]:
     """For each layer with attention, the addends (h, S, n) to S logits, from the last layer on.
 

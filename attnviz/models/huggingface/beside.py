@@ -33,7 +33,7 @@ from attnviz.models.huggingface.vision import (
 from attnviz.models.loaded import Ability, ReadInput
 from attnviz.records.capture import Kind
 from attnviz.records.places import MARK, RawImage, ReadAs, SeenImage, label_of
-from attnviz.records.tokens import Token, numbered
+from attnviz.records.tokens import Ids, Token, numbered
 
 _processor = lru_cache(2)(read_processor)
 
@@ -41,7 +41,7 @@ _processor = lru_cache(2)(read_processor)
 class ImageBeside(HuggingFaceModel):
     """The attention of a text beside an image, or to it, or within it."""
 
-    def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
+    def inputs(self, ids: Ids, target: Ids = ()) -> dict[str, Any]:
         """The arguments of its forward pass: the text and the image, whatever the ids."""
         given = getattr(self.model, "given_images", None)
         if given is None:

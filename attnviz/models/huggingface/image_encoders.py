@@ -27,7 +27,7 @@ from attnviz.models.huggingface.vision import one_image, processing, typed
 from attnviz.models.loaded import ReadInput
 from attnviz.records.capture import FloatArray
 from attnviz.records.places import Patch, RawImage, ReadAs, SeenImage, label_of
-from attnviz.records.tokens import Token, numbered
+from attnviz.records.tokens import Ids, Token, numbered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class ImageEncoder(SelfAttending):
 
     given: Mapping[str, Any] = field(default_factory=dict)
 
-    def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
+    def inputs(self, ids: Ids, target: Ids = ()) -> dict[str, Any]:
         """The arguments of its forward pass: the image, whatever the ids."""
         return {
             name: value.to(self.model.device) if isinstance(value, Tensor) else value
@@ -127,11 +127,9 @@ def names_of(model: Any, count: int) -> list[str]:
         if own in NAMES and "embed" in before:
             several = parameter.numel() // parameter.size(-1)
             what = NAMES[own]
-            names += (
-                [f"[{what}]"]
-                if several == 1 and what != "register"
-                else [f"[{what} {n}]" for n in range(1, several + 1)]
-            )
+            alone = several == 1 and what != "register"
+            numbers = [""] if alone else [f" {n}" for n in range(1, several + 1)]
+            names += [f"[{what}{number}]" for number in numbers]
     return names if len(names) == count else [f"[special {n}]" for n in range(1, count + 1)]
 
 

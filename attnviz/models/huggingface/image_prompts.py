@@ -191,7 +191,8 @@ def _placed(tokens: Sequence[Token], read: ImageInputs) -> tuple[Token, ...]:
             own = Token(0, token.id, "", span[0], span[0], special=True, name=name)
             placed.append(replace(own, image=number, patch=place))
             continue
-        shift = _shift(read, token.start)
+        before = ((b - a, d - c) for (a, b), (c, d) in read.spans if d <= token.start)
+        shift = sum(expanded - own for own, expanded in before)  # characters that images add
         placed.append(replace(token, start=token.start - shift, end=token.end - shift))
     return numbered(placed)
 
@@ -221,9 +222,3 @@ def crossed_tokens(read: ImageInputs) -> tuple[Token, ...]:
             own = Token(0, read.token, "", 0, 0, special=True, name=name)
             every.append(replace(own, image=number, patch=place))
     return numbered(every)
-
-
-def _shift(read: ImageInputs, start: int) -> int:
-    """The number of characters that the images before a place add to the expanded text."""
-    before = [(span, new) for span, new in read.spans if new[1] <= start]
-    return sum((new[1] - new[0]) - (span[1] - span[0]) for span, new in before)

@@ -33,6 +33,7 @@ from attnviz.models.huggingface.capture import HALF, ROUNDED
 from attnviz.models.huggingface.layers import Layers, first_of
 from attnviz.models.huggingface.model import HuggingFaceModel
 from attnviz.records.capture import Consumer, Wanted
+from attnviz.records.tokens import Ids
 
 EXACT = 1e-5
 """The largest error of M·x against y - D·x, as a share of the terms of M·x, in float32.
@@ -252,9 +253,7 @@ class ImplicitAttention(HuggingFaceModel):
         beside = n_keys if attention_modules(self.model) else 0  # of a hybrid's other layers
         return super().working_bytes(n_queries, beside) + 4 * (own + rows + w)
 
-    def run(
-        self, ids: Sequence[int], wanted: Wanted, consume: Consumer, target: Sequence[int] = ()
-    ) -> None:
+    def run(self, ids: Ids, wanted: Wanted, consume: Consumer, target: Ids = ()) -> None:
         if wanted.scores:
             raise UsageError(
                 "implicit attention has no scores before a softmax", f"leave {option('scores')} out"

@@ -57,10 +57,7 @@ _PLANS: WeakKeyDictionary[nn.Module, tuple[Hashable, LastPlan]] = WeakKeyDiction
 @torch.inference_mode(False)
 @torch.no_grad()
 def last_read(
-    model: Any,
-    inputs: Mapping[str, Any],
-    heads_per_layer: Sequence[int],
-    rests: FindRests | None = None,
+    model: Any, inputs: Mapping[str, Any], heads_per_layer: Sequence[int], rests: FindRests | None
 ) -> LastRead:
     """Run a model over a text, and record its last position.
 

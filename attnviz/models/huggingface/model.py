@@ -19,14 +19,7 @@ from torch import Tensor, nn
 from attnviz.errors import ModelError, UsageError, option
 from attnviz.models.attention import with_added
 from attnviz.models.contributing import Writing
-from attnviz.models.engine import (
-    LOGIT_ROWS,
-    Handover,
-    RecordedHead,
-    numbers,
-    rows_at_a_time,
-    sent,
-)
+from attnviz.models.engine import LOGIT_ROWS, Handover, RecordedHead, numbers, rows_at_a_time, sent
 from attnviz.models.frozen.last import LastRead
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.huggingface.attention import (
@@ -68,7 +61,7 @@ from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
 from attnviz.records.places import RawImage, ReadAs
 from attnviz.records.predict import LogitConsumer, LogitRows
 from attnviz.records.rests import FindRests
-from attnviz.records.tokens import GoOn, Sampling, Token
+from attnviz.records.tokens import GoOn, Ids, Sampling, Token
 
 LONGEST = 128
 """The most tokens of a target that a model writes by itself."""
@@ -109,16 +102,14 @@ class HuggingFaceModel(LoadedModel):
     def output_vectors(self) -> Tensor:
         return output_vectors(self.model)
 
-    def run(
-        self, ids: Sequence[int], wanted: Wanted, consume: Consumer, target: Sequence[int] = ()
-    ) -> None:
+    def run(self, ids: Ids, wanted: Wanted, consume: Consumer, target: Ids = ()) -> None:
         run_and_capture(self.model, self.inputs(ids, target), wanted, consume, self.kind)
 
     @torch.inference_mode()
     def output(
         self,
-        ids: Sequence[int],
-        target: Sequence[int] = (),
+        ids: Ids,
+        target: Ids = (),
         wanted: Wanted = NOTHING,
         consume: Consumer | None = None,
         errors: dict[int, float] | None = None,
@@ -150,11 +141,11 @@ class HuggingFaceModel(LoadedModel):
         self.check_sees()
         return see(self, text, pictures, how)
 
-    def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
+    def inputs(self, ids: Ids, target: Ids = ()) -> dict[str, Any]:
         """The arguments of its forward pass."""
         return {"input_ids": self._ids(ids), "use_cache": False}
 
-    def _ids(self, ids: Sequence[int]) -> Tensor:
+    def _ids(self, ids: Ids) -> Tensor:
         """(1, n), on the model's device."""
         return torch.tensor([list(ids)], device=self.model.device)
 
@@ -235,7 +226,7 @@ class HuggingFaceModel(LoadedModel):
             yield rows
 
     @torch.inference_mode()
-    def _answered(self, rows: Sequence[Mapping[str, Any]], answer: Sequence[int]) -> Tensor:
+    def _answered(self, rows: Sequence[Mapping[str, Any]], answer: Ids) -> Tensor:
         """What `answered` gives, of arguments for each prompt, which run as one batch."""
         inputs: dict[str, Any] = {
             name: torch.cat([each[name] for each in rows]) if isinstance(value, Tensor) else value
@@ -255,7 +246,7 @@ class SelfAttending(HuggingFaceModel):
         return gated(self.model)
 
     @torch.inference_mode()
-    def gates(self, ids: Sequence[int]) -> FloatArray | None:
+    def gates(self, ids: Ids) -> FloatArray | None:
         if not self.gated:
             return None
         with suppress(ModelError):  # its patterns can be shown all the same
@@ -263,7 +254,7 @@ class SelfAttending(HuggingFaceModel):
         return None
 
     @torch.inference_mode()
-    def value_norms(self, ids: Sequence[int]) -> FloatArray:
+    def value_norms(self, ids: Ids) -> FloatArray:
         model, heads_per_layer = self.model, self.identity.heads_per_layer
         check_recordable(model)
         parts = parts_of(model, [layer for layer, heads in enumerate(heads_per_layer) if heads])
@@ -303,7 +294,7 @@ class OneStack(HuggingFaceModel):
         return self.model
 
     @torch.inference_mode()
-    def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
+    def vectors(self, ids: Ids, position: int) -> FloatArray:
         layers, first = layers_of(self.stack), list[Tensor]()
         with passing(SitePlace(layers[0], incoming=True), first.append):
             after = self._streams(self._ids(ids), layers)
@@ -320,14 +311,13 @@ class OneStack(HuggingFaceModel):
             getattr(self.stack, "base_model", self.stack)(input_ids=ids, use_cache=False)
         return streams
 
-    def freeze(self, ids: Sequence[int]) -> FrozenRun:
+    def freeze(self, ids: Ids) -> FrozenRun:
         return freeze_transformers(self.stack, self._ids(ids), self.identity.heads_per_layer)
 
     def record(
-        self, ids: Sequence[int], heads: Sequence[Head], query: int, target: Sequence[int] = ()
+        self, ids: Ids, heads: Sequence[Head], query: int, target: Ids = ()
     ) -> Sequence[RecordedHead]:
-        inputs = {"input_ids": self._ids(ids), "use_cache": False}
-        return dissected(self.stack, inputs, "self", heads, query)
+        return dissected(self.stack, HuggingFaceModel.inputs(self, ids), "self", heads, query)
 
 
 class OneSequence(SelfAttending, OneStack):
@@ -359,7 +349,7 @@ class OneSequence(SelfAttending, OneStack):
 
     @torch.inference_mode()
     def _hand_over_logits(
-        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
+        self, ids: Ids, positions: Sequence[int], consume: LogitConsumer, *, lens: bool
     ) -> None:
         """Hand over logits as `predict` and `fill`: the lens's from layer 0, then the model's."""
         inputs, wanted = self.inputs(ids), torch.tensor(list(positions))
@@ -386,39 +376,37 @@ class CausalLM(OneSequence):
 
     predict = OneSequence._hand_over_logits
 
-    def last(self, ids: Sequence[int], rests: FindRests | None = None) -> LastRead:
+    def last(self, ids: Ids, rests: FindRests | None = None) -> LastRead:
         with followed(self.model):
             return last_read(self.model, self.inputs(ids), self.identity.heads_per_layer, rests)
 
     @torch.inference_mode()
-    def intervene(
-        self, ids: Sequence[int], interventions: Interventions, consume: RunConsumer
-    ) -> None:
+    def intervene(self, ids: Ids, interventions: Interventions, consume: RunConsumer) -> None:
         heads = self.identity.heads_per_layer
         for run in changed_runs(self.model, self._ids(ids), heads, interventions):
             consume(run)
 
     @torch.inference_mode()
-    def site_vectors(self, ids: Sequence[int], sites: Collection[Site]) -> dict[Site, FloatArray]:
+    def site_vectors(self, ids: Ids, sites: Collection[Site]) -> dict[Site, FloatArray]:
         return vectors_at(self.model, self._ids(ids), self.identity.heads_per_layer, sites)
 
     @torch.inference_mode()
-    def paths(self, ids: Sequence[int], paths: Paths, consume: PathConsumer) -> None:
+    def paths(self, ids: Ids, paths: Paths, consume: PathConsumer) -> None:
         heads = self.identity.heads_per_layer
         for sender, receiver, logits in patched_paths(self.model, self._ids(ids), heads, paths):
             consume(sender, receiver, numbers(logits))
 
-    def first_order(self, ids: Sequence[int], slope_of: SlopeOf) -> FirstOrder:
+    def first_order(self, ids: Ids, slope_of: SlopeOf) -> FirstOrder:
         return slopes(self.model, ids, self.identity.heads_per_layer, slope_of)
 
     def generate(
-        self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
+        self, ids: Ids, sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
         read = self._ids(ids)
         given = {"inputs": read, **beside_of(self.model, read)}
         self._write(given, sampling, wanted, consume, go_on)
 
-    def answered(self, prompts: Sequence[Sequence[int]], answer: Sequence[int]) -> Tensor:
+    def answered(self, prompts: Sequence[Ids], answer: Ids) -> Tensor:
         rows = [self.inputs([*ids, *answer[:-1]]) for ids in prompts]
         return self._answered(rows, answer)
 
@@ -437,7 +425,7 @@ class PrefixLM(OneSequence):
             "let it write, or use a causal model",
         )
 
-    def answered(self, prompts: Sequence[Sequence[int]], answer: Sequence[int]) -> Tensor:
+    def answered(self, prompts: Sequence[Ids], answer: Ids) -> Tensor:
         read, written = len(prompts[0]), len(answer) - 1
         written_only = self._ids([0] * read + [1] * written)  # the prefix is without the answer
         rows = [
@@ -455,9 +443,7 @@ class MaskedLM(OneSequence):
 class VisionSide(HuggingFaceModel):
     """The attention of a vision-language model's image side, whatever the text is."""
 
-    def run(
-        self, ids: Sequence[int], wanted: Wanted, consume: Consumer, target: Sequence[int] = ()
-    ) -> None:
+    def run(self, ids: Ids, wanted: Wanted, consume: Consumer, target: Ids = ()) -> None:
         given = self.model.given_images
         inputs = self.inputs(given.ids)
         run_and_capture(self.model, inputs, wanted, consume, self.kind, row=given.sheet)
@@ -466,11 +452,11 @@ class VisionSide(HuggingFaceModel):
 class EncoderDecoder(HuggingFaceModel):
     """A model that reads one text and writes another."""
 
-    def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
+    def inputs(self, ids: Ids, target: Ids = ()) -> dict[str, Any]:
         read = self._ids([self._start(), *target[:-1]])
         return {**super().inputs(ids), "decoder_input_ids": read}
 
-    def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
+    def write(self, ids: Ids) -> tuple[str, tuple[Token, ...]]:
         self._check_output()
         with torch.inference_mode():
             written = forward(
@@ -508,19 +494,19 @@ class PairDecoder(EncoderDecoder):
     """An encoder-decoder of which the decoder or the cross-attention is recorded."""
 
     def record(
-        self, ids: Sequence[int], heads: Sequence[Head], query: int, target: Sequence[int] = ()
+        self, ids: Ids, heads: Sequence[Head], query: int, target: Ids = ()
     ) -> Sequence[RecordedHead]:
         return dissected(self.model, self.inputs(ids, target), self.kind, heads, query)
 
     def generate(
-        self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
+        self, ids: Ids, sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
         self._check_output()
         given = {"inputs": (read := self._ids(ids)), **beside_of(self.model, read)}
         inputs = {**given, "decoder_start_token_id": self._start()}
         self._write(inputs, sampling, wanted, consume, go_on)
 
-    def answered(self, prompts: Sequence[Sequence[int]], answer: Sequence[int]) -> Tensor:
+    def answered(self, prompts: Sequence[Ids], answer: Ids) -> Tensor:
         rows = [self.inputs(ids, answer) for ids in prompts]
         return self._answered(rows, answer)
 

@@ -30,6 +30,7 @@ from attnviz.models.huggingface.layers import NEAR, Layers, agrees, layers_of, u
 from attnviz.models.huggingface.vision import of_text
 from attnviz.records.interventions import Interventions, Site, SiteKind, SourceRun
 from attnviz.records.paths import LOGITS, FirstOrder, Paths, Receiver, SlopeOf, held_fixed
+from attnviz.records.tokens import Ids
 
 
 def patched_paths(
@@ -335,9 +336,7 @@ def _instead(vectors: Tensor, values: Tensor) -> Tensor:
     return vectors.reshape(values.shape).clone()
 
 
-def slopes(
-    model: Any, ids: Sequence[int], heads_per_layer: Sequence[int], slope_of: SlopeOf
-) -> FirstOrder:
+def slopes(model: Any, ids: Ids, heads_per_layer: Sequence[int], slope_of: SlopeOf) -> FirstOrder:
     """The first order of patches over a text, as `LoadedModel.first_order`."""
     kinds, runs = {*slope_of.kinds}, None
     with torch.inference_mode(False), torch.no_grad():
@@ -348,7 +347,7 @@ def slopes(
             kinds |= runs.places.keys()
         places = places_of(model, row, heads_per_layer, kinds)
 
-    def last_of(ids: Sequence[int], passed: SitesPassed) -> Tensor:
+    def last_of(ids: Ids, passed: SitesPassed) -> Tensor:
         with ExitStack() as stack:
             for at, place in places.items():
                 stack.enter_context(passing(place, passed.hook(at)))
@@ -364,7 +363,7 @@ def slopes(
     return first_order(last_of, by_head, ids, slope_of, runs.received if runs else None)
 
 
-def _row(model: Any, ids: Sequence[int]) -> Tensor:
+def _row(model: Any, ids: Ids) -> Tensor:
     return torch.tensor([list(ids)], device=model.device)  # (1, n)
 
 

@@ -29,7 +29,7 @@ from attnviz.models.loaded import ReadInput
 from attnviz.models.tokenizer import TextTokenizer
 from attnviz.records.capture import Consumer, PatternBlock, Wanted
 from attnviz.records.places import RawImage, ReadAs
-from attnviz.records.tokens import Token
+from attnviz.records.tokens import Ids, Token
 from attnviz.records.transforms import Additions
 
 
@@ -70,9 +70,7 @@ class ClipSight(ImageEncoder):
         )
 
     @torch.inference_mode()
-    def run(
-        self, ids: Sequence[int], wanted: Wanted, consume: Consumer, target: Sequence[int] = ()
-    ) -> None:
+    def run(self, ids: Ids, wanted: Wanted, consume: Consumer, target: Ids = ()) -> None:
         if self.toward is None:
             return super().run(ids, wanted, consume, target)
         toward = self.toward
@@ -89,7 +87,7 @@ class ClipSight(ImageEncoder):
 
 
 @torch.inference_mode()
-def direction(towers: Any, ids: Sequence[int], image: dict[str, Any]) -> tuple[Tensor, float]:
+def direction(towers: Any, ids: Ids, image: dict[str, Any]) -> tuple[Tensor, float]:
     """u (d), and the cosine of an image and the tokens of a text, in float64."""
     read = list[Tensor]()
 

@@ -28,7 +28,7 @@ from attnviz.models.loaded import ReadInput
 from attnviz.records.heads import ALIGNMENT, Head, ModelCard, NamedHead, every_head
 from attnviz.records.places import PADDING, HeardSound, RawSound, Waveform, time_label
 from attnviz.records.speech import envelope_of, resampled
-from attnviz.records.tokens import Token, numbered
+from attnviz.records.tokens import Ids, Token, numbered
 
 MOST_HEARD = 30
 """The seconds of a sound that a model without a window of its own reads."""
@@ -210,7 +210,7 @@ class SpeechModel(HuggingFaceModel):
     def hear(self, raw: RawSound) -> ReadInput:
         return hear(self, raw)
 
-    def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
+    def inputs(self, ids: Ids, target: Ids = ()) -> dict[str, Any]:
         if self.heard is None:
             raise UsageError(f"{self.identity.name} reads only speech", "give it a sound file")
         return self.heard.on(self.model)
@@ -220,11 +220,11 @@ class SpeechModel(HuggingFaceModel):
 class SpeechWriter(SpeechModel, EncoderDecoder):
     """A model that reads a sound and writes a text."""
 
-    def inputs(self, ids: Sequence[int], target: Sequence[int] = ()) -> dict[str, Any]:
+    def inputs(self, ids: Ids, target: Ids = ()) -> dict[str, Any]:
         begun = self._ids([self._start(), *target[:-1]])
         return {**super().inputs(ids), "decoder_input_ids": begun, "use_cache": False}
 
-    def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
+    def write(self, ids: Ids) -> tuple[str, tuple[Token, ...]]:
         self._check_output()
         begins = self._begins()
         most = min(MOST_WRITTEN, self.tokenizer.context - len(begins) - 2)
@@ -252,12 +252,7 @@ class SpeechWriter(SpeechModel, EncoderDecoder):
         return self._spelled(begins, own, ended=True, inner=plain)[1]
 
     def _spelled(
-        self,
-        begins: Sequence[int],
-        ids: Sequence[int],
-        *,
-        ended: bool,
-        inner: Sequence[Token] | None = None,
+        self, begins: Sequence[int], ids: Ids, *, ended: bool, inner: Sequence[Token] | None = None
     ) -> tuple[str, tuple[Token, ...]]:
         """A text and its tokens, between those that the model is given and the one that ends it."""
         text = ""

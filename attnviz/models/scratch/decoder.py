@@ -10,7 +10,7 @@ once, on the hook points and the functions that are named here (`native.py`, `ru
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import takewhile
@@ -25,6 +25,7 @@ from attnviz.models.engine import rows_at_a_time
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.folder.llama import LlamaConfig
 from attnviz.models.frozen.run import Embedded
+from attnviz.records.tokens import Ids
 
 Project: TypeAlias = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
 
@@ -37,6 +38,7 @@ class CausalBlock(nn.Module, ABC):
     points q (B, h, n, d_k), k and v (B, g, n, d_k), scores, pattern and z.
     """
 
+    ln_1: nn.Module
     ln_2: nn.Module  # before the MLP
 
     def __init__(self) -> None:
@@ -58,9 +60,9 @@ class CausalBlock(nn.Module, ABC):
         return out
 
     @property
-    @abstractmethod
     def norm(self) -> nn.Module:
         """What stands between the stream and its attention."""
+        return self.ln_1
 
     @abstractmethod
     def projected(
@@ -243,7 +245,7 @@ class ReadPrefix:
     ids: tuple[int, ...] = ()
     read: Mapping[str, Tensor] = field(default_factory=dict)
 
-    def shared(self, ids: Sequence[int]) -> int:
+    def shared(self, ids: Ids) -> int:
         """How many tokens of another prompt need no run; its last one does, as it predicts.
 
         None of a few: a text that runs from its beginning has faster attention.
@@ -285,7 +287,7 @@ def _behind(first: Tensor) -> Hook:
 
 
 @torch.inference_mode()
-def read_prefix(model: Decoder, ids: Sequence[int]) -> ReadPrefix:
+def read_prefix(model: Decoder, ids: Ids) -> ReadPrefix:
     """Read a prompt, and keep the keys and values of all layers."""
     points = [f"h.{layer}.attn.{name}" for layer in range(len(model.h)) for name in "kv"]
     with kept(model, points, lambda x: x) as read:

@@ -51,10 +51,6 @@ class Block(CausalBlock):
         self.ln_2 = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
         self.mlp = MLP(config.n_embd, config.d_mlp)
 
-    @property
-    def norm(self) -> nn.Module:
-        return self.ln_1
-
     def projected(
         self, normed: Tensor, positions: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:

@@ -5,7 +5,6 @@ without W_Q, W_K, W_V, positions or scaling, and without a mask unless `causal` 
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +32,7 @@ from attnviz.models.tokenizer import load_tokenizer
 from attnviz.models.weights import fingerprint
 from attnviz.records.capture import Capture, Consumer, ModelIdentity, Wanted
 from attnviz.records.heads import Head, ModelCard, NamedHead
+from attnviz.records.tokens import Ids
 from attnviz.records.trace import (
     DoubleArray,
     EmbeddingTrace,
@@ -57,9 +57,7 @@ class EmbeddingModel(LoadedModel):
     def working_bytes(self, n_queries: int, n_keys: int) -> int:
         return 4 * (3 * n_queries * n_keys + n_keys * self.embedding.size(1))
 
-    def run(
-        self, ids: Sequence[int], wanted: Wanted, consume: Consumer, target: Sequence[int] = ()
-    ) -> None:
+    def run(self, ids: Ids, wanted: Wanted, consume: Consumer, target: Ids = ()) -> None:
         _, _, pattern = self._compared(ids)
         Handover(wanted, consume).take_rows(0, 0, pattern[None])
 
@@ -75,7 +73,7 @@ class EmbeddingModel(LoadedModel):
             output=numbers(weighted_sum(pattern, x)),
         )
 
-    def _compared(self, ids: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
+    def _compared(self, ids: Ids) -> tuple[Tensor, Tensor, Tensor]:
         x = self.embedding[list(ids)]  # (n, d)
         products = dot_products(x, x)  # (n, n)
         if self.causal:

@@ -329,10 +329,6 @@ class LlamaBlock(CausalBlock):
         self.attn = GroupedAttention(config, layer, rotation)
         self.mlp = GatedMLP(config)
 
-    @property
-    def norm(self) -> nn.Module:
-        return self.ln_1
-
     def projected(
         self, normed: Tensor, positions: Tensor | None = None
     ) -> tuple[Tensor, Tensor, Tensor]:

@@ -57,7 +57,7 @@ from attnviz.records.interventions import Interventions, RunConsumer, Site, Sour
 from attnviz.records.paths import FirstOrder, PathConsumer, Paths, SlopeOf
 from attnviz.records.predict import LogitConsumer, LogitRows
 from attnviz.records.rests import FindRests
-from attnviz.records.tokens import GoOn, Sampling
+from attnviz.records.tokens import GoOn, Ids, Sampling
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,28 +83,20 @@ class NativeModel(LoadedModel):
         published = self.model.published()
         return {name: each.to(self.model.dtype) for name, each in published.items()}, ""
 
-    def run(
-        self, ids: Sequence[int], wanted: Wanted, consume: Consumer, target: Sequence[int] = ()
-    ) -> None:
+    def run(self, ids: Ids, wanted: Wanted, consume: Consumer, target: Ids = ()) -> None:
         with torch.inference_mode():
             self._captured(ids, wanted, consume, wanted.last_layer + 1)
 
     @torch.inference_mode()
     def output(
-        self,
-        ids: Sequence[int],
-        target: Sequence[int] = (),
-        wanted: Wanted = NOTHING,
-        consume: Consumer | None = None,
+        self, ids: Ids, target: Ids = (), wanted: Wanted = NOTHING, consume: Consumer | None = None
     ) -> Tensor:
         """The output of the last layer (1, n, d), with the wanted heads captured on the way."""
         if consume is None:
             return self.model.hidden(self._ids(ids))
         return self._captured(ids, wanted, consume, None)
 
-    def _captured(
-        self, ids: Sequence[int], wanted: Wanted, consume: Consumer, layers: int | None
-    ) -> Tensor:
+    def _captured(self, ids: Ids, wanted: Wanted, consume: Consumer, layers: int | None) -> Tensor:
         handover = Handover(wanted, consume)
         point = "scores" if wanted.scores else "pattern"
         hooks = {f"h.{layer}.attn.{point}": handover.hook(layer) for layer in wanted.heads}
@@ -116,7 +108,7 @@ class NativeModel(LoadedModel):
         with attached(self.model, hooks):
             return self.model.by_rows(self._ids(ids), layers)
 
-    def _ids(self, ids: Sequence[int]) -> Tensor:
+    def _ids(self, ids: Ids) -> Tensor:
         """(1, n), on the model's device."""
         return torch.tensor([list(ids)], device=self.model.device)
 
@@ -135,7 +127,7 @@ class NativeModel(LoadedModel):
         return self.model.dense()
 
     def predict(
-        self, ids: Sequence[int], positions: Sequence[int], consume: LogitConsumer, *, lens: bool
+        self, ids: Ids, positions: Sequence[int], consume: LogitConsumer, *, lens: bool
     ) -> None:
         wanted = torch.tensor(list(positions))
         before_last = range(self.model.config.n_layer - 1) if lens else ()
@@ -148,7 +140,7 @@ class NativeModel(LoadedModel):
                     logits = self.model.read_out(stream[part])  # (rows, V)
                     consume(LogitRows(layer, wanted[part].numpy(), logits.float().cpu().numpy()))
 
-    def vectors(self, ids: Sequence[int], position: int) -> FloatArray:
+    def vectors(self, ids: Ids, position: int) -> FloatArray:
         names = ("h.0.resid_pre", *(f"h.{n}.resid_post" for n in range(len(self.model.h))))
         with torch.inference_mode(), kept(self.model, names, lambda x: x[0, position]) as streams:
             self.model.by_rows(self._ids(ids))
@@ -175,7 +167,7 @@ class NativeModel(LoadedModel):
     def check_contributions(self) -> None:
         """It has projections, and none of its parts is hidden."""
 
-    def value_norms(self, ids: Sequence[int]) -> FloatArray:
+    def value_norms(self, ids: Ids) -> FloatArray:
         norms: list[Tensor] = []
 
         def measure(w_o: Tensor) -> Hook:
@@ -191,33 +183,31 @@ class NativeModel(LoadedModel):
             self.model.by_rows(self._ids(ids))
         return numbers(torch.stack(norms))
 
-    def intervene(
-        self, ids: Sequence[int], interventions: Interventions, consume: RunConsumer
-    ) -> None:
+    def intervene(self, ids: Ids, interventions: Interventions, consume: RunConsumer) -> None:
         with torch.inference_mode():
             intervene_native(self.model, self._ids(ids), interventions, consume)
 
-    def site_vectors(self, ids: Sequence[int], sites: Collection[Site]) -> dict[Site, FloatArray]:
+    def site_vectors(self, ids: Ids, sites: Collection[Site]) -> dict[Site, FloatArray]:
         with torch.inference_mode():
             of_sites = vectors_of(self.model, SourceRun(ids, range(len(ids))), sites, mean=False)
             return {site: numbers(vectors) for site, vectors in of_sites.items()}
 
-    def paths(self, ids: Sequence[int], paths: Paths, consume: PathConsumer) -> None:
+    def paths(self, ids: Ids, paths: Paths, consume: PathConsumer) -> None:
         with torch.inference_mode():
             paths_native(self._dense, self._ids(ids), paths, consume)
 
-    def first_order(self, ids: Sequence[int], slope_of: SlopeOf) -> FirstOrder:
+    def first_order(self, ids: Ids, slope_of: SlopeOf) -> FirstOrder:
         return slopes_native(self.model, ids, slope_of)
 
     def generate(
-        self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
+        self, ids: Ids, sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
         """Each token is read once, thanks to a cache at the hook points of keys and values."""
         model = self._dense
         points = {f"h.{layer}.attn.pattern": layer for layer in wanted.heads}
         every = [f"h.{layer}.attn.{name}" for layer in range(len(model.h)) for name in "kv"]
 
-        def next_logits(new: Sequence[int]) -> Tensor:  # (V)
+        def next_logits(new: Ids) -> Tensor:  # (V)
             read = self._ids([*ids[-1:], *new][-1:])
             n = len(ids) + len(new)
             at = torch.tensor([n - 1], device=read.device)
@@ -242,13 +232,13 @@ class NativeModel(LoadedModel):
                     model.hidden(self._ids(ids[:-1]), rows=rows)
             write_tokens(model, points, next_logits, sampling, self.ends, take, go_on)
 
-    def having_read(self, ids: Sequence[int]) -> LoadedModel:
+    def having_read(self, ids: Ids) -> LoadedModel:
         if not self.model.fixed_positions:
             return self
         return replace(self, prefix=read_prefix(self._dense, ids))
 
     @torch.inference_mode()
-    def answered(self, prompts: Sequence[Sequence[int]], answer: Sequence[int]) -> Tensor:
+    def answered(self, prompts: Sequence[Ids], answer: Ids) -> Tensor:
         prefix = self.prefix or ReadPrefix(self._dense)
         texts = torch.cat([self._ids([*ids, *answer[:-1]]) for ids in prompts])
         shared = [prefix.shared(ids) for ids in prompts]
@@ -258,14 +248,14 @@ class NativeModel(LoadedModel):
             streams |= zip(own, prefix.ends(texts[own], n, len(answer)), strict=True)
         return prefix.model.read_out(torch.stack([streams[i] for i in range(len(texts))]))
 
-    def freeze(self, ids: Sequence[int]) -> FrozenRun:
+    def freeze(self, ids: Ids) -> FrozenRun:
         return freeze_decoder(self.model, self._ids(ids))
 
-    def last(self, ids: Sequence[int], rests: FindRests | None = None) -> LastRead:
+    def last(self, ids: Ids, rests: FindRests | None = None) -> LastRead:
         return read_last(self.model, self._ids(ids), rests)
 
     def record(
-        self, ids: Sequence[int], heads: Sequence[Head], query: int, target: Sequence[int] = ()
+        self, ids: Ids, heads: Sequence[Head], query: int, target: Ids = ()
     ) -> Sequence[RecordedHead]:
         read = self._ids(ids)[0]
         if isinstance(self.model, Llama):

@@ -17,6 +17,7 @@ from attnviz.models.scratch.decoder import CausalBlock, Decoder
 from attnviz.models.scratch.runs import SITE_POINTS, vectors_of
 from attnviz.records.interventions import Interventions, SiteKind
 from attnviz.records.paths import LOGITS, FirstOrder, PathConsumer, Paths, Receiver, SlopeOf
+from attnviz.records.tokens import Ids
 
 
 def paths_native(model: Decoder, ids: Tensor, paths: Paths, consume: PathConsumer) -> None:
@@ -126,7 +127,7 @@ def _received(model: Decoder, clean: dict[str, Tensor], to: Receiver, vectors: T
     return model.read_out(stream[:, -1])
 
 
-def slopes_native(model: Decoder, ids: Sequence[int], slope_of: SlopeOf) -> FirstOrder:
+def slopes_native(model: Decoder, ids: Ids, slope_of: SlopeOf) -> FirstOrder:
     """The first order of patches over a text, as `LoadedModel.first_order`."""
     kinds, row = {*slope_of.kinds}, torch.tensor([list(ids)], device=model.device)
     if slope_of.direct:
@@ -135,7 +136,7 @@ def slopes_native(model: Decoder, ids: Sequence[int], slope_of: SlopeOf) -> Firs
     with torch.inference_mode(False), torch.no_grad():
         clean = _clean(model, row) if slope_of.receivers != (LOGITS,) else {}
 
-    def last_of(ids: Sequence[int], passed: SitesPassed) -> Tensor:
+    def last_of(ids: Ids, passed: SitesPassed) -> Tensor:
         tokens = torch.tensor([list(ids)], device=model.device)
         hooks: dict[str, Hook] = {SITE_POINTS[at[0]].format(at[1]): passed.hook(at) for at in kinds}
         with attached(model, hooks), kept(model, reading.values(), lambda value: value) as read:

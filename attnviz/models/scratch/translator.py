@@ -20,7 +20,7 @@ from attnviz.models.tokenizer import END, load_tokenizer
 from attnviz.models.weights import check_parameters, fill, fingerprint, read_weights, weights_in
 from attnviz.records.capture import Consumer, Kind, ModelIdentity, ShownKind, Wanted
 from attnviz.records.heads import Head
-from attnviz.records.tokens import GoOn, Sampling, Token
+from attnviz.records.tokens import GoOn, Ids, Sampling, Token
 
 POINTS: Mapping[Kind, str] = {
     "encoder": "encoder.{}.attn.pattern",
@@ -45,9 +45,7 @@ class NativeTranslator(LoadedModel):
         sizes, n = self.model.config, max(n_queries, n_keys)
         return 4 * (n * (12 * sizes.n_embd + 2 * sizes.n_inner) + 3 * sizes.n_head * n * n)
 
-    def run(
-        self, ids: Sequence[int], wanted: Wanted, consume: Consumer, target: Sequence[int] = ()
-    ) -> None:
+    def run(self, ids: Ids, wanted: Wanted, consume: Consumer, target: Ids = ()) -> None:
         handover = Handover(wanted, consume)
         hooks = {POINTS[self.kind].format(layer): handover.hook(layer) for layer in wanted.heads}
         with torch.inference_mode(), attached(self.model, hooks):
@@ -56,7 +54,7 @@ class NativeTranslator(LoadedModel):
                 self.model.decode(self._read(target)[None], encoded)
 
     def record(
-        self, ids: Sequence[int], heads: Sequence[Head], query: int, target: Sequence[int] = ()
+        self, ids: Ids, heads: Sequence[Head], query: int, target: Ids = ()
     ) -> Sequence[RecordedHead]:
         source, read = torch.tensor(list(ids)), self._read(target)
         return seq2seq_record(self.model, self.kind, source, read, heads, query)
@@ -64,11 +62,11 @@ class NativeTranslator(LoadedModel):
     def output_vectors(self) -> Tensor:
         return self.model.wte.weight
 
-    def _read(self, target: Sequence[int]) -> Tensor:
+    def _read(self, target: Ids) -> Tensor:
         """The input of the decoder (n_t): at each position the token before."""
         return torch.tensor([self.end, *target[:-1]])
 
-    def write(self, ids: Sequence[int]) -> tuple[str, tuple[Token, ...]]:
+    def write(self, ids: Ids) -> tuple[str, tuple[Token, ...]]:
         written = self.model.translate(torch.tensor(list(ids)), self.end, self.end)
         while True:
             # spaces as a person writes French: l'arbre, où est-il ?
@@ -82,13 +80,13 @@ class NativeTranslator(LoadedModel):
             written = written[:-excess]
 
     def generate(
-        self, ids: Sequence[int], sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
+        self, ids: Ids, sampling: Sampling, wanted: Wanted, consume: Consumer, go_on: GoOn
     ) -> None:
         points = {POINTS[self.kind].format(layer): layer for layer in wanted.heads}
         sampling = replace(sampling, most=min(sampling.most, self.model.config.n_positions - 1))
         encoded: Tensor
 
-        def next_logits(new: Sequence[int]) -> Tensor:  # (V)
+        def next_logits(new: Ids) -> Tensor:  # (V)
             nonlocal encoded
             if not new:
                 encoded = self.model.encode(torch.tensor([list(ids)]))
@@ -99,7 +97,7 @@ class NativeTranslator(LoadedModel):
         write_tokens(self.model, points, next_logits, sampling, {self.end}, handover.take, go_on)
 
     @torch.inference_mode()
-    def answered(self, prompts: Sequence[Sequence[int]], answer: Sequence[int]) -> torch.Tensor:
+    def answered(self, prompts: Sequence[Ids], answer: Ids) -> torch.Tensor:
         encoded = self.model.encode(torch.tensor([list(ids) for ids in prompts]))
         read = self._read(answer).expand(len(prompts), -1)
         return self.model.logits(self.model.decode(read, encoded))
