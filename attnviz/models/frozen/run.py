@@ -305,8 +305,8 @@ class FrozenRun:
             if fed := self.fed.get(i):
                 at = at + biased * fed.rest + torch.stack([fed.only(c) for c in collections])
             else:
-                own = [only_at(self.mlps[i], each["mlp", i, None]) for each in sources]
-                at = at + torch.stack(own)
+                written = (only_at(self.mlps[i], each["mlp", i, None]) for each in sources)
+                at = at + torch.stack([*written])
         return at
 
     def query_of(
