@@ -323,9 +323,6 @@ def _group(file: Any, path: str, group: int, at: int, column: str) -> Iterator[T
 # Documents cut into windows of tokens.
 
 
-Ids: TypeAlias = tuple[int, ...]
-
-
 @dataclass(frozen=True)
 class Window:
     """A window of a document of a shard.
@@ -338,7 +335,7 @@ class Window:
     ordinal: int
     document: int
     number: int
-    ids: Ids
+    ids: tuple[int, ...]
     chance: int
 
 
