@@ -311,7 +311,7 @@ def _links(
 ) -> HeadLinks:
     own = slice(int(ends[at - 1]) if at else 0, int(ends[at]))
     parts = {name: arrays[name][own] for name in NOTHING}
-    return HeadLinks(window, *head, **parts, largest=float(arrays["largest"][at]))
+    return HeadLinks(window, head.layer, head.head, **parts, largest=float(arrays["largest"][at]))
 
 
 # Windows that are run again.
