@@ -132,11 +132,8 @@ def _sentence(path: str, error: Exception) -> InputError:
         return InputError(f"there is nothing at {name}", "check the name")
     if isinstance(error, PermissionError):
         return InputError(f"there is no permission to read {name}", "give the credentials for it")
-    hint = (
-        "see that it can be reached, with the credentials for it"
-        if is_url(path)
-        else "give another file"
-    )
+    far = "see that it can be reached, with the credentials for it"
+    hint = far if is_url(path) else "give another file"
     return InputError(f"{name} cannot be read: {_first_line(error)}", hint)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from attnviz.corpus.folder import AGAIN, Store
 from attnviz.corpus.record import SCORES, FloatArray64, Record
-from attnviz.errors import InputError, missing
+from attnviz.errors import InputError, needing
 from attnviz.records.capture import FloatArray, IntArray, ModelIdentity
 from attnviz.records.heads import Head, grouped
 from attnviz.records.metrics import METRICS
@@ -291,10 +291,8 @@ def import_parquet() -> None:
     Raises:
         UsageError: it is not.
     """
-    try:
+    with needing("the result of a scan needs pyarrow", "scan", "pyarrow"):
         import pyarrow.parquet  # noqa: F401
-    except ImportError:
-        raise missing("the result of a scan needs pyarrow", "scan") from None
 
 
 @cache

@@ -269,9 +269,9 @@ def generate(
         made = partial(own_prompt, path_of("template", template), more=bool(raw or by or parts))
     read = made(asked, documents_of(docs), images=len(options.given))
     options = _options_for(read, asked, options, own=template is not None)
-    own = None if isinstance(asked, str) else asked.target  # one that comes with it goes first
-    given = target if own is None else own
-    writing = Writing(sampling, words("stop", stop), given, steering_of(add, strength))
+    if not isinstance(asked, str) and asked.target is not None:  # one that comes with it
+        target = asked.target
+    writing = Writing(sampling, words("stop", stop), target, steering_of(add, strength))
     which = which_heads(model, layers, heads)
     ready = answering(model._loaded, read, options, writing, which, reduce)
     return replace(ready, contribution=contribution, sections=named, hops=hops)

@@ -96,17 +96,8 @@ def _attention(answer: Answer, number: int, boxes: Sequence[PixelBox]) -> FloatA
     width, height = answer.capture.images[number].raw.size
     column = next(c for c in answer.columns if c.name == answer.images[number])
     patches = [answer.capture.key_tokens[key].patch for key in column.keys.tolist()]
-    within = np.array(
-        [
-            [
-                0.0
-                if patch is None
-                else patch.within((x0 / width, y0 / height, x1 / width, y1 / height))
-                for x0, y0, x1, y1 in boxes
-            ]
-            for patch in patches
-        ]
-    )
+    parts = [(x0 / width, y0 / height, x1 / width, y1 / height) for x0, y0, x1, y1 in boxes]
+    within = np.array([[0.0 if p is None else p.within(each) for each in parts] for p in patches])
     weights: FloatArray = answer.carried[:, column.keys] @ within
     return weights
 

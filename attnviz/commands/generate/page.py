@@ -303,8 +303,8 @@ def _more(check: Check) -> Iterator[str]:
         title = f"{own[0].segment}: regions made grey, by their pixels"
         yield _table(escape(title), ["", *head], rows, f"{REGIONS} {about_regions(own)}.")
     if check.curves:
-        title = "With more and more of the sources"
-        yield _table(title, *table_of_curves(check.curves), CURVES)
+        names, points = table_of_curves(check.curves)
+        yield _table("With more and more of the sources", names, points, CURVES)
     if check.chain is not None:
         links = (
             [e.part, e.source, f"{e.share:.2f}", _nats(e.change), _another(e)]

@@ -206,10 +206,8 @@ class Results:
         }
         if page := self.page_of(self.now[0]):
             more["page"] = Path(os.path.relpath(page, self.path.parent)).as_posix()
-        sections = [
-            next(s.name for s in shares.answer.sections if part.first < s.after)
-            for part in shares.parts
-        ]
+        every = shares.answer.sections
+        sections = [next(s.name for s in every if part.first < s.after) for part in shares.parts]
         for row in rows:
             source = prompt.source(row["segment"]) if row["part"] == "segment" else None
             of_row = {"section": sections[row["row"] - 1], "source": source}

@@ -13,7 +13,7 @@ from attnviz.commands.generate.results import FAILED, OF_ANSWER
 from attnviz.commands.generate.shown import draw, picture_view, render
 from attnviz.commands.generate.square import SQUARE
 from attnviz.kit.result import Form, Result
-from attnviz.records.grounding import Check, Statement, Use, Verdict
+from attnviz.records.grounding import Check, Use, Verdict
 from attnviz.records.rows import ABSENT, LINE, Field, Fields, JsonOutput, keyed, measured
 
 SegmentShare: TypeAlias = Mapping[str, Any]
@@ -217,15 +217,11 @@ def _of_check(check: Check | None, segment: str, part: AnswerPart) -> dict[str, 
         found |= {"change_of_all": change, "groundedness": of.share, "unrelated": of.unrelated}
         for statement in check.statements:
             if not part.head and statement.holds(part.first, part.after):
-                found |= {"verdict": statement.verdict, **_contradiction(statement)}
+                found["verdict"] = statement.verdict
+                if said := statement.contradiction:
+                    found |= {"given": said.given, "instead": said.instead}
+                    found["says"] = said.document or None
     return found
-
-
-def _contradiction(statement: Statement) -> dict[str, str | None]:
-    found = statement.contradiction
-    if found is None:
-        return {}
-    return {"given": found.given, "instead": found.instead, "says": found.document or None}
 
 
 _OF_METHOD: Mapping[str, tuple[Fields[Any], Callable[..., Iterator[Any]]]] = {

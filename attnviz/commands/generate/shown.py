@@ -70,13 +70,9 @@ def by_segment(shares: AnswerShares, *, begun: bool = False) -> Exhibit:
     `begun`: a segment that has only a number is named by how it begins, too.
     """
     answer = shares.answer
-    columns = _labelled(_begun(answer, each) if begun else each.name for each in answer.columns)
-    exhibit = _exhibit(
-        answer,
-        replace(answer.capture, key_tokens=columns),
-        [part.section or part.text for part in shares.parts],
-        shares.shares,
-    )
+    columns = (_begun(answer, each) if begun else each.name for each in answer.columns)
+    rows = (part.section or part.text for part in shares.parts)
+    exhibit = exhibit_of(answer, rows, columns, shares.shares)
     about = f"{readable(answer.capture.model.name)}, {size_of_answer(answer.capture)}"
     signed = answer.capture.transformed_by(Contributions)
     what = "What contributed to the answer" if signed else "What the answer attended to"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,16 +84,12 @@ def with_suppression(model: "LoadedModel", square: Square) -> Square:
     answer, parts = square.answer, square.sentences
     capture, n = answer.capture, answer.read
     ids = [token.id for token in (*capture.key_tokens[:n], *capture.query_tokens)]
-    after = capture.query_tokens
+    end = n + len(capture.query_tokens) - 1
     cuts = [
-        hidden(
-            model,
-            range(n + each.after - 1, n + len(after) - 1),
-            range(n + each.first, n + each.after),
-        )
+        hidden(model, range(n + each.after - 1, end), range(n + each.first, n + each.after))
         for each in parts[:-1]
     ]
-    rows = range(n - 1, n + len(after) - 1)
+    rows = range(n - 1, end)
     logs: dict[int, NDArray[np.float64]] = {}
     matrix = np.full((len(parts), len(parts)), np.nan)
 
@@ -158,14 +155,8 @@ def _rows(square: Square, top: int | None, line: int | None) -> Iterator[Mapping
 
 def of_square(square: Square, line: int = 1) -> Result[Square]:
     """The sentences of an answer in every form."""
-    form = Form[Square](
-        "generate",
-        SQUARE,
-        _rows,
-        lambda square: square.answer.about,
-        terminal=_render,
-        picture=_draw,
-    )
+    about = attrgetter("answer.about")
+    form = Form[Square]("generate", SQUARE, _rows, about, terminal=_render, picture=_draw)
     capture = square.answer.capture
     return Result(form, square, (capture,), asked=capture.asked, _line=line)
 

@@ -30,9 +30,7 @@ def id_of(term: str) -> str:
 
 
 def question(report: AnswerReport) -> str:
-    if report.asking is not None:
-        return report.text(report.asking)
-    return report.answer.before
+    return report.answer.before if report.asking is None else report.text(report.asking)
 
 
 def before(report: AnswerReport) -> str:

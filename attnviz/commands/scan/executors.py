@@ -22,7 +22,7 @@ from typing import Any
 
 from attnviz.commands.scan.plan import Done, Job, Task
 from attnviz.commands.scan.worker import Worker
-from attnviz.errors import AttnvizError, ModelError, UsageError, missing, option
+from attnviz.errors import AttnvizError, ModelError, UsageError, needing, option
 from attnviz.models.placement import Device
 
 
@@ -341,8 +341,6 @@ def _import_ray() -> Any:
     # before it is imported: nothing is reported to anybody
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
+    with needing("a Ray cluster needs ray", "ray", "ray"):
         import ray
-    except ImportError:
-        raise missing("a Ray cluster needs ray", "ray") from None
     return ray

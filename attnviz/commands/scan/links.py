@@ -152,11 +152,7 @@ def side_by_side(links: Collection[HeadLinks]) -> dict[str, Any]:
     }
     fit = max(arrays["queries"].max(initial=0), arrays["keys"].max(initial=0)) < 1 << 16
     kind = np.uint16 if fit else np.uint32
-    return {
-        **arrays,
-        "queries": arrays["queries"].astype(kind),
-        "keys": arrays["keys"].astype(kind),
-    }
+    return arrays | {name: arrays[name].astype(kind) for name in ("queries", "keys")}
 
 
 NOTHING: Mapping[str, Any] = {
@@ -315,13 +311,7 @@ def _links(
 ) -> HeadLinks:
     own = slice(int(ends[at - 1]) if at else 0, int(ends[at]))
     parts = {name: arrays[name][own] for name in NOTHING}
-    return HeadLinks(
-        window=window,
-        layer=head.layer,
-        head=head.head,
-        largest=float(arrays["largest"][at]),
-        **parts,
-    )
+    return HeadLinks(window, head.layer, head.head, **parts, largest=float(arrays["largest"][at]))
 
 
 # Windows that are run again.

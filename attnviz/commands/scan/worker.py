@@ -2,7 +2,7 @@
 
 import resource
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -134,12 +134,9 @@ class Worker:
         self, shard: Shard, keeper: LinkKeeper | None
     ) -> tuple[Record, Sequence[Skipped]]:
         """Count a shard, whose files are still as they were listed."""
-        counter = self._counter(shard.number, keeper)
-        for document in documents_of_shard(shard, self._request):
-            counter.add(document)
-        record = counter.finish()
+        found = self._counted(documents_of_shard(shard, self._request), keeper, shard.number)
         check_unchanged(files_of([shard]), here=False)
-        return record, counter.skipped
+        return found
 
     def _take_examples(self, part: TakeExamples) -> Done:
         rows = list[dict[str, Any]]()
@@ -230,16 +227,17 @@ class Worker:
     def _try(self, trial: Trial) -> Tried:
         begun, tokenizer = perf_counter(), self._model.tokenizer
         ends = sum(map(len, tokenizer.ends(tokenizer.bos)))
-        step, inner, windows = max(1, self._length - ends), 0, list[str]()
+        step, inner, windows = max(1, self._length - ends), 0, list[CorpusText]()
         for piece in trial.pieces:
             with suppress(AttnvizError):  # one that the model cannot read is none of its windows
                 own = len(tokenizer.ids(piece))
-                windows.append(piece[: int(len(piece) * min(1.0, 0.97 * step / max(1, own)))])
+                kept = piece[: int(len(piece) * min(1.0, 0.97 * step / max(1, own)))]
+                windows.append(CorpusText("", 0, kept))
                 inner += own
         windows = windows[:: max(1, inner // (WINDOWS * self._length))]
         self._counted(windows[:1])  # it has what only the first run takes
         at = perf_counter()
-        record = self._counted(windows)
+        record, _ = self._counted(windows)
         run = perf_counter() - at
         record_to_bytes(record)
         beyond = perf_counter() - at - run
@@ -265,23 +263,21 @@ class Worker:
             memory=memory + self._keeping.most_bytes(len(self._heads), self._length, self._text),
         )
 
-    def _counted(self, texts: Sequence[str], keeper: LinkKeeper | None = None) -> Record:
-        """The record of texts that are not documents of the corpus."""
-        counter = self._counter(0, keeper)
-        for text in texts:
-            counter.add(CorpusText("", 0, text))
-        return counter.finish()
-
-    def _counter(self, shard: int, keeper: LinkKeeper | None = None) -> Counter:
-        return Counter(
-            self._model,
-            self._heads,
-            self._length,
-            shard=shard,
-            seed=self._request.seed,
-            origin=self._origin,
-            keeper=keeper,
+    def _counted(
+        self,
+        documents: Iterable[CorpusText | Skipped],
+        keeper: LinkKeeper | None = None,
+        shard: int = 0,
+    ) -> tuple[Record, Sequence[Skipped]]:
+        """The record of documents, and those that could not be read."""
+        model, heads, length = self._model, self._heads, self._length
+        seed, origin = self._request.seed, self._origin
+        counter = Counter(
+            model, heads, length, shard=shard, seed=seed, origin=origin, keeper=keeper
         )
+        for document in documents:
+            counter.add(document)
+        return counter.finish(), counter.skipped
 
     def _windows(
         self, shard: Shard, ordinals: Collection[int]

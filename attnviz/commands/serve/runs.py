@@ -175,15 +175,9 @@ def _run(model: Loaded, asked: Asked, tell: Progress) -> LiveRun:
     per_layer = loaded.identity.heads_per_layer
     heads = every_head(per_layer)
     prepared.budget.check(prepared.budget.patterns(heads), "shorten the text")
-    keep, causal = KeepEverything(prepared.shape), empty.causal
+    shape, keep = prepared.shape, KeepEverything(prepared.shape)
     listening = _Listening(
-        prepared.shape,
-        None,
-        causal,
-        empty.one_sequence,
-        tell=tell,
-        layers=len(per_layer),
-        keep=keep,
+        shape, None, empty.causal, empty.one_sequence, tell=tell, layers=len(per_layer), keep=keep
     )
     read = read_last(prepared, listening)
     if read is None:

@@ -90,14 +90,11 @@ def request_of(options: Mapping[str, Any]) -> OutputRequest:
     options = by_new_names(options)
     how, _, over = (options.pop("reduce") or "").partition(":")
     joined: dict[str, Any] = {"reduce": how or None, "over": over or None}
+    drop_keys = token_names("drop_keys", options.get("drop_key"))
     return OutputRequest(
         look=Look(**chosen(Look)),
         heads=which_heads(None, options.get("layers"), options.get("heads")),
-        transforms=Transforms(
-            **chosen(Transforms),
-            **joined,
-            drop_keys=token_names("drop_keys", options.get("drop_key")),
-        ),
+        transforms=Transforms(**chosen(Transforms), **joined, drop_keys=drop_keys),
         filters=Filters(
             top=options.get("top"),
             least=options.get("least") or 0.0,

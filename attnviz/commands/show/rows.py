@@ -1,7 +1,6 @@
 """Links as rows, as columns, and as one JSON object."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from math import inf
 from types import NoneType
@@ -33,6 +32,7 @@ from attnviz.records.rows import (
     Field,
     Fields,
     JsonOutput,
+    at,
     fields_at,
     how_made,
     if_any,
@@ -239,14 +239,6 @@ def _places(values: tuple[int | str, ...]) -> NDArray[Any]:
 # An exhibit as one JSON object; `docs/formats.md` describes it.
 
 
-@dataclass(frozen=True)
-class ShownAs:
-    """An exhibit, and the number of its line, where it is one of several."""
-
-    exhibit: Exhibit
-    line: int | None
-
-
 FOUND = Fields[FoundLink](
     "FoundLink",
     "A link by which a head was picked.",
@@ -317,7 +309,7 @@ def _tokens(name: str, *, one_list: bool) -> Field[Capture]:
 
 
 RUN = fields_at(
-    "exhibit.capture",
+    "0.capture",
     Field("model", MODEL),
     VERSIONS,
     Field("made", MADE, "", lambda run: how_made([run]), optional=True),
@@ -336,7 +328,7 @@ RUN = fields_at(
 )
 """What was run."""
 SHOWN = fields_at(
-    "exhibit",
+    "0",
     Field("about", str, "For a person.", about),
     Field(
         "notes",
@@ -372,13 +364,13 @@ SHOWN = fields_at(
         lambda shown: ABSENT,  # they are streamed
     ),
 )
-"""What is shown of it."""
-SHOW = Fields[ShownAs](
+"""What is shown of it; the record is an exhibit, and its line if it is one of several."""
+SHOW = Fields[tuple[Exhibit, int | None]](
     "ShowObject",
     "`attnviz show -f json`.",
     (
         *object_fields("show"),
-        if_any("line", int, "With --lines: the number of the input line."),
+        if_any("line", int, "With --lines: the number of the input line.", at("1")),
         *RUN,
         *SHOWN,
     ),
@@ -396,7 +388,7 @@ def json_chunks(exhibit: Exhibit, request: "OutputRequest") -> Iterator[str]:
     wrap = "\n" if line is None else ""
     gap = "\n" if line is None else " "
     yield "{" + wrap
-    for name, value in SHOW.row(ShownAs(exhibit, line)).items():
+    for name, value in SHOW.row((exhibit, line)).items():
         if isinstance(value, list) and value and isinstance(value[0], dict):
             yield f"{to_json(name)}: ["
             yield from _separated(map(to_json, value), wrap, gap)
