@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from attnviz.errors import UsageError, option, readable
-from attnviz.records.capture import Capture, FloatArray, Kind, LayerPattern, ModelIdentity
+from attnviz.records.capture import Capture, FloatArray, LayerPattern, ModelIdentity
 from attnviz.records.heads import Head
 from attnviz.records.places import ImageView, Patch, RawImage, SeenImage, Span
 from attnviz.records.tokens import Token, numbered, with_parts
@@ -53,10 +53,9 @@ def capture_of(
     text, every = tokens_of(spelled[:-1] if last else spelled)
     source, keys = (text, every) if alone else tokens_of(_texts(key_tokens, "key_tokens"))
     rows = _rows(queries, len(every))
-    own, whole = numbered(every[rows.start : rows.stop]), len(rows) == len(every)
-    layers = [
-        (n, a[:, rows.start : rows.stop] if a.shape[1] == len(every) else a) for n, a in layers
-    ]
+    part = slice(rows.start, rows.stop)
+    own, whole = numbered(every[part]), len(rows) == len(every)
+    layers = [(n, a[:, part] if a.shape[1] == len(every) else a) for n, a in layers]
     names = {n: tuple((heads or {}).get(n, range(len(array)))) for n, array in layers}
     sums = [_row_sums(number, names[number], array, own, keys) for number, array in layers]
     masked = alone and _are_causal(layers, rows.start, must=bool(causal) or not whole, whole=whole)
@@ -64,7 +63,6 @@ def capture_of(
         keys = keys[: rows.stop]
         source, layers = text[: keys[-1].end], [(n, a[:, :, : rows.stop]) for n, a in layers]
     per_layer = _heads_per_layer(names, some=heads is not None)
-    kind: Kind = ("self" if whole else "answer") if alone else "cross"
     return Capture(
         text=source,
         target="" if alone else text,
@@ -73,7 +71,7 @@ def capture_of(
         layers=tuple(LayerPattern(n, names[n], array) for n, array in layers),
         model=ModelIdentity(str(model), "array", per_layer, 0, "array"),
         bos=every[0].special and every[0].name not in ("[PAD]", "<pad>"),
-        kind=kind,
+        kind=("self" if whole else "answer") if alone else "cross",
         causal=masked if causal is None else causal,
         sinks=bool(min(float(each.min()) for each in sums) < 1 - ROUNDED),
     )
