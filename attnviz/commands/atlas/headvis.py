@@ -46,11 +46,7 @@ OWN = {score.headvis: f"{score.name}_over_tokens" for score in SCORES.values() i
 COLUMNS: Mapping[str, str] = {
     **OWN,
     "induction_score": "strong_induction_over_tokens",
-    **{
-        name: name
-        for name in (f"{score}_over_tokens" for score in SCORES)
-        if name not in OWN.values()
-    },
+    **{f"{n}_over_tokens": f"{n}_over_tokens" for n, each in SCORES.items() if not each.headvis},
     **{f"{name}_over_documents": name for name in SCORES},
 }
 """Each score of the tree, HeadVis's six first, and its column in `heads.parquet`."""
