@@ -65,12 +65,9 @@ class BoxRun:
 
 @dataclass(frozen=True)
 class BoxScore:
-    """The relation of a head's attention to the boxes; means and errors over lines.
+    """The relation of a head's attention to the boxes, by `MEASURES`; means and errors over lines.
 
-    `mass`: the weight in the box, of the whole row; `on_image`: on the image; `within`: the share
-    of that in the box; `entropy`: of the weights on the image, in nats; `spatial_entropy`: of the
-    regions in which these are above their mean; `sinks`: the share of what is on the image that its
-    sinks take.
+    `spatial_entropy`: of the regions in which the weights on the image are above their mean.
     """
 
     head: Head

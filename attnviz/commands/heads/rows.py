@@ -23,14 +23,7 @@ from attnviz.draw.terminal.cells import Column, fits, folded, listing
 from attnviz.draw.titles import amount, caption, facts
 from attnviz.errors import Speller, readable
 from attnviz.kit.result import Form, Result
-from attnviz.records.metrics import (
-    IMAGE_METRICS,
-    METRICS,
-    SINK,
-    HeadMetrics,
-    HeadReport,
-    Score,
-)
+from attnviz.records.metrics import IMAGE_METRICS, METRICS, SINK, HeadMetrics, HeadReport, Score
 from attnviz.records.rows import (
     Field,
     Fields,
@@ -104,13 +97,8 @@ MEASURED = Field[OfReport](
     "measured", str, "The text, the probe or images, for a person.", lambda row: heads_title(row[0])
 )
 NAMED = Field[OfReport](
-    "card",
-    list[str],
-    "The behaviours for which the model's card names the head.",
-    lambda row: row[1].named,
+    "card", list[str], "The behaviours for which the model's card names the head.", at("1.named")
 )
-
-
 HEAD_ROW = Fields[OfReport](
     "HeadRow",
     "The metrics of a head (docs/metrics.md); null where a metric could not be measured.",
