@@ -115,12 +115,7 @@ def _of_classes(
     model: "LoadedModel", text: str, options: TextOptions, reading: Reading
 ) -> Prediction:
     """The classes of an image, the likeliest first."""
-    for each in ("each", "lens", "attribute", "answer"):
-        if getattr(reading, each):
-            raise UsageError(
-                f"{model.identity.name} reads images, but {option(each)} is for next tokens",
-                "leave it out",
-            )
+    _refuse(reading, "each lens attribute answer", f"{model.identity.name} reads images")
     prepared = prepare(model, text, options)
     names, logits = prepared.model.classes()
     keep = KeepNextTokens((), reading.top, lambda id_: readable(names[id_]), lambda id_: names[id_])
@@ -146,16 +141,19 @@ def _with_masks(
     mask, name = model.tokenizer.mask, model.identity.name
     if mask is None:
         raise UsageError(f"{name} has no mask to fill", "use another model")
-    for each in ("each", "attribute", "answer"):
-        if getattr(reading, each):
-            raise UsageError(
-                f"{name} fills masks, but {option(each)} is for next tokens", "leave it out"
-            )
+    _refuse(reading, "each attribute answer", f"{name} fills masks")
     prepared = prepare(model, text, options)
     masks = [position for position, id_ in enumerate(prepared.ids) if id_ == mask.id]
     if not masks:
         raise InputError(f"{name} fills masks, but the text has none", f"write {mask.name}")
     return prepared, masks
+
+
+def _refuse(reading: Reading, names: str, wrong: str) -> None:
+    """Check that nothing is wanted that needs next tokens."""
+    for name in names.split():
+        if getattr(reading, name):
+            raise UsageError(f"{wrong}, but {option(name)} is for next tokens", "leave it out")
 
 
 def _answered(question: Question, last: FloatArray) -> PredictedAnswer:
