@@ -160,17 +160,14 @@ def view(report: AblationReport, top: int | None = None, *, unicode: bool = True
     ]
     if any(map(report.known_for, effects)):
         columns.append(words("known for", lambda e: readable(", ".join(report.known_for(e)))))
-    notes = [*([LEGEND] if with_own else []), *([_chance(report)] if with_errors else [])]
+    notes = [LEGEND] if with_own else []
+    if with_errors:
+        over = "texts" if report.lines else "tokens" if report.tokens > 1 else "draws"
+        chance = tested([each.p_holm for each in report.effects], _part(report), report.lines or 1)
+        chance = chance or "a change below two of them may be chance"
+        notes.append(f"± s.e.: standard error over these {over}; {chance}")
     table = Table(effects, columns)
     return _view(report, maps=[pane], most=largest(values), table=table, notes=notes)
-
-
-def _chance(report: AblationReport) -> str:
-    """The meaning of errors, and how many effects are told from chance."""
-    over = "texts" if report.lines else "tokens" if report.tokens > 1 else "draws"
-    chance = tested([each.p_holm for each in report.effects], _part(report), report.lines or 1)
-    chance = chance or "a change below two of them may be chance"
-    return f"± s.e.: standard error over these {over}; {chance}"
 
 
 def view_together(both: BeforeAfter, *, unicode: bool = True) -> ResultView:

@@ -137,13 +137,6 @@ def place_names(report: PatchReport, *, unicode: bool = True) -> dict[int, str]:
     return names
 
 
-def column_names(report: PatchReport, *, unicode: bool = True) -> list[str]:
-    """The names of the columns of a map that is not of heads."""
-    if not report.by_position:
-        return ["MLP"]
-    return list(place_names(report, unicode=unicode).values())
-
-
 _KINDS = {"attention": "attention", "mlp": "MLP", "residual": "residual stream"}
 
 
@@ -223,10 +216,11 @@ def _map(report: PatchReport, *, unicode: bool, several: bool) -> Pane:
     """The shares on one receiver; in a terminal positions stand down, layers across."""
     effects, places, values = cells_of(report), place_names(report), map_of(report)
     heads = report.kind == "head"
+    names = place_names(report, unicode=unicode).values() if report.by_position else ["MLP"]
     return Pane(
         f"to {report.receivers[0]}" if several else SHARE,
         values,
-        columns=None if heads else column_names(report, unicode=unicode),
+        columns=None if heads else list(names),
         errors=map_of(report, errors=True),
         turned=not heads,
         told=lambda layer, column: _told(effects[layer, column], places),
