@@ -149,15 +149,6 @@ def _unit(comparison: ModelComparison) -> str:
     return "words, as their tokens differ" if comparison.words else "tokens"
 
 
-def similarity_title(comparison: ModelComparison) -> list[str]:
-    """The title of a matrix of similarities, and the models below it."""
-    ours, theirs = comparison.captures
-    return [
-        f"Similarity of heads over {_unit(comparison)}; circles: {PAIRED[comparison.pair]}",
-        f"{caption(ours)}; beside {readable(theirs.model.name)}",
-    ]
-
-
 def about_models(comparison: ModelComparison) -> list[str]:
     """Both models, and over what they are compared."""
     lines = [facts(captured) for captured in comparison.captures]
@@ -332,8 +323,9 @@ def draw_similarity(
     Raises:
         UsageError: no such colour map, or a resolution that makes no usable picture.
     """
-    title, about = similarity_title(comparison)
+    title = f"Similarity of heads over {_unit(comparison)}; circles: {PAIRED[comparison.pair]}"
     names = [captured.model.name for captured in comparison.captures]
+    about = f"{caption(comparison.captures[0])}; beside {readable(names[1])}"
     with sheet([title, about, *names], dpi=dpi, cmap=cmap) as (figure, fonts):
         rows, columns = comparison.similarity.shape
         height, width = (max(LEAST, GRID_SIDE * n / max(rows, columns)) for n in (rows, columns))
