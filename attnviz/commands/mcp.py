@@ -155,17 +155,14 @@ class Tools:
             tell(0, 0)
         try:
             with watched(tell):
-                return CallToolResult(
-                    content=self._content(params.name, {**(params.arguments or {})})
-                )
+                content = self._content(params.name, {**(params.arguments or {})})
+            return CallToolResult(content=content)
         except GaveWay:
             raise
         except Exception as error:
-            wrong = sentence_of(error)
+            return CallToolResult(content=[TextContent(text=sentence_of(error))], is_error=True)
         finally:
             self._one.release()
-        told = TextContent(text=wrong)
-        return CallToolResult(content=[told], is_error=True)
 
     def _content(self, name: str, arguments: dict[str, Any]) -> "list[ContentBlock]":
         """The headline, the JSON, notes, and perhaps the picture."""
