@@ -160,8 +160,7 @@ class Tools:
         except GaveWay:
             raise
         except Exception as error:
-            told = TextContent(text=sentence_of(error))
-            return CallToolResult(content=[told], is_error=True)
+            return CallToolResult(content=[TextContent(text=sentence_of(error))], is_error=True)
         finally:
             self._one.release()
 

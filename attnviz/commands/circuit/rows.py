@@ -6,7 +6,6 @@ from typing import Any, Literal
 from attnviz.commands.circuit.record import (
     CircuitReport,
     CircuitSearch,
-    CircuitTask,
     Found,
     OutsideBy,
     SubsetKind,
@@ -132,15 +131,11 @@ SEARCH = Fields[MeasuredCircuit](
 JSON = JsonOutput((CIRCUIT, SEARCH))
 
 
-def ran_on(task: CircuitTask) -> str:
-    return ran(task.captures[0], task.lines, task.noun, facts)
-
-
 MEASURED = Form[CircuitReport](
     "circuit",
     CIRCUIT,
     lambda report, top, line: (MeasuredCircuit(line, report, each) for each in report.without),
-    lambda report: ran_on(report.task),
+    lambda report: ran(report.task.captures[0], report.task.lines, report.task.noun, facts),
     view="attnviz.commands.circuit.shown:view",
     picture="attnviz.commands.circuit.shown:draw",
     mean=mean_of,
@@ -152,7 +147,7 @@ FOUND = Form[CircuitSearch](
         MeasuredCircuit(line, search, found, step)
         for step, found in enumerate(search.steps, start=1)
     ),
-    lambda search: ran_on(search.task),
+    lambda search: ran(search.task.captures[0], search.task.lines, search.task.noun, facts),
     view="attnviz.commands.circuit.shown:view_search",
     picture="attnviz.commands.circuit.shown:draw_search",
 )

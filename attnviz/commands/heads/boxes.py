@@ -79,9 +79,6 @@ class BoxScore:
     sinks: Estimate
 
 
-NO_BOX = "no box could be measured"
-
-
 @dataclass(frozen=True, eq=False)
 class BoxReport:
     """The heads' scores over boxes."""

@@ -6,14 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from attnviz.commands.heads.alignment import OF_ALIGNMENT, AlignmentScores, alignment_scores
-from attnviz.commands.heads.boxes import NO_BOX, OF_BOXES, BoxReport, BoxTask, score_boxes
-from attnviz.commands.heads.labels import (
-    NO_TEXT,
-    OF_LABELS,
-    LabelReport,
-    run_labelled,
-    score_labels,
-)
+from attnviz.commands.heads.boxes import OF_BOXES, BoxReport, BoxTask, score_boxes
+from attnviz.commands.heads.labels import OF_LABELS, LabelReport, run_labelled, score_labels
 from attnviz.commands.heads.qk_ov import OF_CIRCUITS, circuits_of
 from attnviz.commands.heads.receiver import OF_RECEIVERS, Receivers, receivers
 from attnviz.commands.heads.retrieval import (
@@ -382,8 +376,8 @@ def _score_lines(
     if call["boxes"] is None:
         folder = folder_of(call["labels"])
         labelled = partial(run_labelled, inner, options=options, heads=which, folder=folder)
-        texts = scored(call["labels"], "text", labelled, NO_TEXT)
+        texts = scored(call["labels"], "text", labelled, "no labelled text could be run")
         return _of_lines(OF_LABELS, LabelReport(inner.identity, texts), call["top"])
     task = BoxTask(inner, options, which, text, folder_of(call["boxes"]))
-    boxes = scored(call["boxes"], "box", task.run, NO_BOX)
+    boxes = scored(call["boxes"], "box", task.run, "no box could be measured")
     return _of_lines(OF_BOXES, BoxReport(inner.identity, boxes), call["top"])

@@ -75,9 +75,6 @@ class LabelScore:
     strongest: Estimate
 
 
-NO_TEXT = "no labelled text could be run"
-
-
 @dataclass(frozen=True, eq=False)
 class LabelReport:
     """The heads' scores over labelled texts."""

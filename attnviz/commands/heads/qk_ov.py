@@ -168,11 +168,9 @@ def _render(circuits: Circuits, display: Display, top: int) -> Iterator[Text]:
         columns += [Column(name, right=True) for name in ("score", "by chance")]
         yield from listing(columns, pairs, display.width)
         if "query" not in circuits.composed:
-            conventions.append(ROTARY)
+            rotary = "positions turn queries and keys here (rotary), so only values are compared"
+            conventions.append(rotary)
     yield from footnotes(["; ".join(conventions)], display.width)
-
-
-ROTARY = "positions turn queries and keys here (rotary), so only values are compared"
 
 
 def _number(value: float, form: str) -> str:
