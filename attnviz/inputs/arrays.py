@@ -57,7 +57,7 @@ def capture_of(
     own, whole = numbered(every[part]), len(rows) == len(every)
     layers = [(n, a[:, part] if a.shape[1] == len(every) else a) for n, a in layers]
     names = {n: tuple((heads or {}).get(n, range(len(array)))) for n, array in layers}
-    sums = [_row_sums(number, names[number], array, own, keys) for number, array in layers]
+    sums = [row_sums(number, names[number], array, own, keys) for number, array in layers]
     masked = alone and _are_causal(layers, rows.start, must=bool(causal) or not whole, whole=whole)
     if alone:  # the keys of the last row
         keys = keys[: rows.stop]
@@ -211,13 +211,18 @@ def _array(weights: Any) -> FloatArray:
     return array
 
 
-def _row_sums(
+def row_sums(
     layer: int,
     heads: Sequence[int],
     array: FloatArray,
-    queries: Sequence[Token],
-    keys: Sequence[Token],
+    queries: Sequence[object],
+    keys: Sequence[object],
 ) -> FloatArray:
+    """The sum of each row of a layer's heads (h, n_q), which are rows of attention.
+
+    Raises:
+        UsageError: they are not, or of other numbers of queries and keys.
+    """
     expected = len(queries), len(keys)
     if array.shape[1:] != expected:
         raise UsageError(

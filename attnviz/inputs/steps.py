@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from attnviz.errors import AttnvizError, InputError, UsageError, readable
-from attnviz.inputs.arrays import NOTHING, capture_of
+from attnviz.inputs.arrays import NOTHING, capture_of, row_sums
 from attnviz.inputs.text import LARGEST, Stdin, opened, read_lines
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import Head, by_layer
@@ -112,6 +112,7 @@ class _Steps:
         expected = len(self.step), len(self.tokens)
         if weights.shape != expected or not weights.size:
             raise ValueError(f"its weights have the shape {weights.shape}, not {expected}")
+        row_sums(head.layer, [head.head], weights[None], self.step, self.tokens)
         if self.placed and np.triu(weights, 1 + self.step.start).max() > NOTHING:
             raise ValueError(f"{head} attends to a later position than its own")
         rows = self.rows.setdefault(head, {})
@@ -175,6 +176,6 @@ def capture_of_steps(lines: Iterable[object], *, causal: bool | None = None) -> 
         place = "the file"
         return steps.capture(causal)
     except UsageError as error:
-        raise InputError(error.wrong, LAYOUT) from None
+        raise InputError(f"{place} cannot be read: {error.wrong}", LAYOUT) from None
     except (ValueError, TypeError, OverflowError) as error:
         raise InputError(f"{place} cannot be read: {readable(str(error))}", LAYOUT) from None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from attnviz.builtin.evidence import acts_of, evidence
-from attnviz.errors import UsageError, option
+from attnviz.errors import UsageError
 from attnviz.kit.prepare import HeadOptions
 from attnviz.records.capture import Capture, FloatArray, ModelIdentity
 from attnviz.records.exhibit import Choice, Exhibit, HeadMap, Map, links_of
@@ -65,10 +65,13 @@ def plan_heads(
     every = every_head(identity.heads_per_layer) if held is None else tuple(held)
     if options.named:
         heads = choose_heads(identity.heads_per_layer, options.layers, options.heads)
-        if missing := [str(head) for head in heads if head not in every]:
+        missing = [head for head in heads if head not in every]
+        if len(missing) < len(heads) and options.heads in (None, "all"):  # of these, those it holds
+            heads, missing = tuple(head for head in heads if head in every), []
+        if missing:
             raise UsageError(
-                f"the capture does not hold {', '.join(missing[:8])}",
-                f"it holds {listed(every)}; capture the text again with {option('heads', 'all')}",
+                f"the capture does not hold {listed(missing)}",
+                f"it holds {listed(every)}; choose among these, or capture the text again",
             )
         return HeadPlan(heads, Choice(heads))
     if options.everything:

@@ -290,6 +290,8 @@ def text_or_capture(session: Session, source: TextIn) -> str | Capture:
 
         check_run_already(session.given(*RUN))
         captured = load_capture(read)
+        if read.suffix.lower() == ".jsonl" and not captured.causal:
+            session.note("these rows are not causal: a query attends to a later token")
         say(session, model_notes(captured.model))
         return captured
     return read

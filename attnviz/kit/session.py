@@ -430,7 +430,7 @@ def session_of(context: typer.Context) -> Session:
 
 # The spelling of a parameter on the command line.
 
-FLAGS = {"output": "-o", "format": "-f"}
+FLAGS = {"output": "-o", "format": "-f", "heads": "--head", "layers": "--layer"}
 """The flags of parameters; those of a command are added as it is declared."""
 
 

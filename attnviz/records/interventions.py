@@ -137,6 +137,11 @@ class Effect(Generic[PartT]):
     own: Outcome | None = None
     p_holm: float | None = None
 
+    @property
+    def size(self) -> float:
+        """By which effects are compared."""
+        return abs(self.change.mean)
+
 
 class OfEffects(OfQuestion, Generic[EffectT]):
     """A record of effects on what is measured."""
@@ -146,7 +151,7 @@ class OfEffects(OfQuestion, Generic[EffectT]):
     @property
     def strongest(self) -> Sequence[EffectT]:
         """The effects, the largest first."""
-        return sorted(self.effects, key=lambda effect: -abs(effect.change.mean))
+        return sorted(self.effects, key=lambda effect: -effect.size)
 
 
 def mean_effects(texts: Sequence[Sequence[EffectT]]) -> list[EffectT]:

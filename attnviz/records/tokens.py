@@ -328,9 +328,10 @@ def begin(given: Mapping[str, Any], seed: object = None) -> None:
     _NOW.set(_call_options(given, seed))
 
 
-def add_to_call(name: str, found: object) -> None:
+def add_to_call(name: str, found: Mapping[str, object]) -> None:
     """Add to the options of the call under way what it found for them."""
     if now := _NOW.get():
+        found = {**now.options.get(name, {}), **found}
         _NOW.set(replace(now, options={**now.options, name: found}))
 
 

@@ -17,6 +17,7 @@ SCHEMA = "attnviz-rows/1"
 PROMPT, WRITTEN = ["The", " cat", " sat"], [" down", "."]
 OF_HEAD = {"layer": 0, "head": 0}
 FIRST = {"schema": SCHEMA, "tokens": ["a", " cat"], **OF_HEAD, "weights": [[1, 0], [0.5, 0.5]]}
+OF_HEAD_5 = {"head": 5, "weights": FIRST["weights"]}
 NEXT = {"tokens": [" sat"], "layer": 0, "head": 0, "weights": [0.2, 0.3, 0.5]}
 
 
@@ -100,6 +101,31 @@ def test_what_needs_a_run_says_so(tmp_path: Path, run: Run) -> None:
         assert "capture" in ended.err
 
 
+def test_rows_that_look_ahead_are_shown_with_a_note(tmp_path: Path, run: Run) -> None:
+    ahead = {**FIRST, "weights": [[0.5, 0.5], [0.3, 0.7]]}
+    ended = run("show", str(written(tmp_path, ahead)))
+    assert ended.status is ExitStatus.OK
+    assert "note: these rows are not causal: a query attends to a later token\n" in ended.err
+    assert "causal" not in run("show", str(written(tmp_path, FIRST, NEXT))).err
+
+
+def test_jsonl_without_the_schema_is_a_text_with_a_note(tmp_path: Path, run: Run) -> None:
+    said = "whose first line has not the schema of attention rows (docs/formats.md)"
+    for first in ({**FIRST, "schema": "attnviz"}, {"tokens": ["a"]}, ""):
+        assert said in run("show", str(written(tmp_path, first))).err
+
+
+def test_all_heads_of_a_file_are_those_that_it_holds(tmp_path: Path, run: Run) -> None:
+    path = str(written(tmp_path, {**FIRST, "layer": 1, "head": 3}, {"layer": 3, **OF_HEAD_5}))
+    every = run("show", path, "--head", "all", "-f", "jsonl").out.splitlines()
+    assert {(row["layer"], row["head"]) for row in map(json.loads, every)} == {(1, 3), (3, 5)}
+    third = run("show", path, "--layer", "3", "-f", "jsonl").out.splitlines()
+    assert {(row["layer"], row["head"]) for row in map(json.loads, third)} == {(3, 5)}
+    ended = run("show", path, "--layer", "2")
+    assert ended.status is ExitStatus.USAGE
+    assert "it holds L1H3, L3H5; choose among these, or capture the text again" in ended.err
+
+
 def test_positions_make_rows_causal() -> None:
     wide = {**FIRST, "weights": [[0.5, 0.5], [0.5, 0.5]]}
     assert not attnviz.from_attention([wide]).record.causal  # a prompt may be read from both sides
@@ -127,7 +153,7 @@ def test_positions_make_rows_causal() -> None:
          "its rows have different lengths"),
         ([{**FIRST, "layer": 60000, "head": 60000}], "more heads than any model has"),
         ([FIRST, {**NEXT, "weights": []}], r"the shape \(1, 0\), not \(1, 3\)"),
-        ([FIRST, {**NEXT, "weights": [0.5, 0.5, 0.5]}], "its sum is 1.5"),
+        ([FIRST, {**NEXT, "weights": [0.5, 0.5, 0.5]}], "line 2 cannot be read: row 0 of .* sum is 1.5"),
         ([FIRST, {**NEXT, "weights": [-1, 1, 1]}], "its smallest number -1"),
         ([FIRST, {**NEXT, "weights": [float("nan"), 0, 0]}], "its sum is nan"),
         ([FIRST, {**NEXT, "tokens": []}], r"not \(0, 2\)"),

@@ -187,6 +187,18 @@ def test_json_records_the_heads_of_each_set() -> None:
     assert "sets" not in attnviz.ablate(TEXT, heads="L4H0").made["options"]
 
 
+def test_a_path_may_end_in_heads_of_a_set(run: Run) -> None:
+    named = attnviz.patch(TEXT, SOURCE, to="L4H0.q,L4H1.q,logits")
+    found = attnviz.patch(TEXT, SOURCE, to="top2:induction.q,logits", heads="top2:previous")
+    assert found.record.receivers == named.record.receivers
+    assert found.made["options"]["sets"].keys() == {"top2:induction", "top2:previous"}
+    whole = attnviz.patch(TEXT, SOURCE, to=["top1:induction"]).record.receivers
+    assert {str(each) for each in whole} == {"L4H0.q", "L4H0.k", "L4H0.v"}
+    ended = run("patch", TEXT, "--from", SOURCE, "--to", "top2:sinks.q")
+    assert ended.status is ExitStatus.USAGE
+    assert "names no set of heads" in ended.err
+
+
 def test_a_scan_keeps_the_names_of_the_heads(run: Run, tmp_path: Path) -> None:
     ended = run("scan", "sample:creatures", "--head", "top2:induction", "-o", str(tmp_path / "to"))
     assert "note: top2:induction: L4H0, L4H1\n" in ended.err

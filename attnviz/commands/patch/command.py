@@ -1,5 +1,6 @@
 """`attnviz patch`: which parts carry the difference between two texts?"""
 
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from attnviz.kit.result import Result, of_texts, refuse_picture
 from attnviz.kit.session import Session
 from attnviz.kit.values import (
     AnyModel,
+    Loaded,
     asked_of_each,
     layer_names,
     loaded,
@@ -210,7 +212,7 @@ def patch(
         queries=token_names("queries", query),
         align=words("align", align),
         given=given_of(from_image),
-        to=words("to", to),
+        to=_named(model, words("to", to)),
         path_mlps=path_mlps,
         fast=fast,
         check=check,
@@ -218,6 +220,17 @@ def patch(
     asked = asked_of_each(patching, text, answer, versus)
     options = model._text_options(bos, special, truncate, image=image)
     return of_texts(text, _each(model._loaded, asked, source, options, top, together=together))
+
+
+def _named(model: Loaded, to: Sequence[str]) -> tuple[str, ...]:
+    """The names of receivers, with those of its heads in the place of a set: `top2:induction.q`."""
+    names = list[str]()
+    for each in (part.strip() for name in to for part in name.split(",")):
+        letter = each[-2:] if re.search(r"\.[qkv]$", each) else ""
+        of_set = each.removesuffix(letter)
+        heads = which_heads(model, None, of_set).heads if ":" in each else of_set
+        names += [f"{head}{letter}" for head in str(heads).split(",")]
+    return tuple(names)
 
 
 def _each(

@@ -44,6 +44,11 @@ class PatchEffect(Effect[Site]):
     exact: Estimate | None = None
 
     @property
+    def size(self) -> float:
+        """That of the exact change, where it is known."""
+        return abs((self.exact or self.change).mean)
+
+    @property
     def site(self) -> Site:
         """The first site, or the only one."""
         return self.parts[0]

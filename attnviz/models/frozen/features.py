@@ -95,18 +95,16 @@ def read_dictionary(folder: Path, width: int, layers: int) -> Dictionary:
     settings = read_object(folder / SETTINGS)
     metadata = settings.get("metadata")
     of_hook = {**settings, **(metadata if isinstance(metadata, dict) else {})}
-    place = _place(of_hook)
+    point = str(of_hook.get("hook_name") or of_hook.get("hook_point"))
+    place = _place(point, str(of_hook.get("hook_name_out") or point))
     kwargs = settings.get("activation_fn_kwargs") or {}
     k = settings.get("k", kwargs.get("k") if isinstance(kwargs, dict) else None)
     topk = (settings.get("activation_fn_str") or settings.get("activation_fn")) == "topk"
     architecture = "topk" if topk else str(settings.get("architecture", "standard"))
     if architecture not in BIASES:
-        raise _refused(folder, f"has the architecture {architecture!r}")
+        raise _refused(folder, f"has the architecture {architecture[:80]!r}")
     if place is None:
-        raise _refused(
-            folder,
-            "is neither of the stream between two layers nor of what an MLP reads and writes",
-        )
+        raise _refused(folder, f"is of {point[:80]!r}: of no stream before a layer, and of no MLP")
     for name, plain in PLAIN.items():
         if of_hook.get(name) not in plain:
             raise _refused(folder, f"has {name} = {of_hook[name]!r}")
@@ -116,8 +114,12 @@ def read_dictionary(folder: Path, width: int, layers: int) -> Dictionary:
     shapes = {"W_enc": (width, features), "W_dec": (features, width), "b_dec": (width,)}
     shapes |= dict.fromkeys(BIASES[architecture], (features,))
     found = {name: tuple(tensors[name].shape) for name in shapes if name in tensors}
-    if found != shapes or not features or layer + (reads is not None) > layers:
-        raise _refused(folder, f"is not of this model, whose {layers} layers are {width} wide")
+    if layer + (reads is not None) > layers:
+        raise _refused(folder, f"is of layer {layer}, and this model has {layers} layers")
+    for name, shape in shapes.items():
+        if found.get(name) != shape or not features:
+            has = f"has {name} of the shape {found[name]}" if name in found else f"has no {name}"
+            raise _refused(folder, f"{has}, and not {shape} as for this model's width {width}")
     if architecture == "topk" and not (type(k) is int and 0 < k <= features):
         raise _refused(folder, "does not say how many features are active (k)")
     own = {name: tensors[name].float() for name in shapes}
@@ -127,12 +129,9 @@ def read_dictionary(folder: Path, width: int, layers: int) -> Dictionary:
     return Dictionary(folder.name, layer, reads, architecture, own, centred, k or 0)
 
 
-def _place(settings: Mapping[str, Any]) -> tuple[int, str | None] | None:
-    """The layer of a dictionary's hook points, and the one that it reads, if it is of an MLP."""
-    name = str(settings.get("hook_name") or settings.get("hook_point"))
-    read, written = (
-        HOOK.fullmatch(str(each)) for each in (name, settings.get("hook_name_out") or name)
-    )
+def _place(*points: str) -> tuple[int, str | None] | None:
+    """The layer of what a dictionary reads and writes, and the point it reads, if of an MLP."""
+    read, written = map(HOOK.fullmatch, points)
     if read is None or written is None or read["layer"] != written["layer"]:
         return None
     layer, ways = int(read["layer"]), (read["point"], written["point"])

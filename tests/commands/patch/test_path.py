@@ -99,6 +99,8 @@ def test_estimates_stand_beside_exact_changes_and_are_compared_by_rank(run: Run)
     assert fast.record.ranks_agree == pytest.approx(rho, abs=0.01)  # ties of what is nearly 0
     out = on_one_line(run("patch", BLUE, "--from", RED, "--fast", "--check", *ASKED_OF).out)
     assert f"of 20 parts: Spearman's ρ = {fast.record.ranks_agree:.3f}; farthest apart" in out
+    sizes = [abs(each.exact.mean) for each in fast.record.strongest]  # not by the estimates
+    assert sizes == sorted(sizes, reverse=True)
     alone = attnviz.patch(BLUE, RED, fast=True, **ASKED)
     assert [row["change"] for row in alone.rows] == [row["change"] for row in fast.rows]
     assert {row["exact_change"] for row in alone.rows} == {None}

@@ -34,7 +34,9 @@ def saved(folder: Path, layer: int = 4, **more: Any) -> Path:
         weights[name] = torch.randn(features, generator=draw) / 4
     settings = {"architecture": "standard", "hook_name": f"blocks.{layer}.hook_resid_pre", **more}
     for name, change in settings.pop("weights", {}).items():
-        weights[name] = change(weights[name])
+        weights[name] = change(weights[name]) if change else torch.zeros(0)
+        if change is None:
+            del weights[name]
     folder.mkdir(exist_ok=True)
     save_file(weights, folder / "sae_weights.safetensors")
     (folder / "cfg.json").write_text(json.dumps(settings), encoding="utf-8")
@@ -307,16 +309,16 @@ def test_what_no_feature_explains_has_a_row_of_its_own(tmp_path: Path, run: Run)
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"hook_name": "blocks.2.attn.hook_z"}, "is neither of the stream between two layers"),
-    ({"hook_name": "blocks.2.hook_resid_mid"}, "nor of what an MLP reads and writes"),
-    ({"hook_name": None}, "is neither of the stream"),
-    ({"hook_name_out": "blocks.2.hook_mlp_out"}, "is neither of the stream"),
+    ({"hook_name": "blocks.2.attn.hook_z"}, "is of 'blocks.2.attn.hook_z'"),
+    ({"hook_name": "blocks.2.hook_resid_mid"}, "of no stream before a layer, and of no MLP"),
+    ({"hook_name": None}, "is of 'None': of no stream"),
+    ({"hook_name_out": "blocks.2.hook_mlp_out"}, "of no stream before a layer"),
     (
         {"hook_name": "blocks.2.mlp.hook_in", "hook_name_out": "blocks.3.hook_mlp_out"},
-        "is neither of the stream",
+        "is of 'blocks.2.mlp.hook_in': of no stream",
     ),
-    ({"hook_name": "blocks.5.hook_mlp_out"}, "is not of this model, whose 5 layers are 128 wide"),
-    ({"hook_name": "blocks.9.hook_resid_pre"}, "is not of this model, whose 5 layers are 128 wide"),
+    ({"hook_name": "blocks.5.hook_mlp_out"}, "is of layer 5, and this model has 5 layers"),
+    ({"hook_name": "blocks.9.hook_resid_pre"}, "is of layer 9, and this model has 5 layers"),
     ({"architecture": "skip_transcoder"}, "has the architecture 'skip_transcoder'"),
     ({"architecture": ["standard"]}, "has the architecture"),
     ({"architecture": "topk"}, "does not say how many features are active"),
@@ -325,8 +327,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"normalize_activations": "layer_norm"}, "has normalize_activations = 'layer_norm'"),
     ({"hook_head_index": 3}, "has hook_head_index = 3"),
     ({"metadata": {"hook_head_index": [1]}}, r"has hook_head_index = \[1\]"),
-    ({"weights": {"W_dec": lambda w: w[:, :64].clone()}}, "is not of this model"),
-    ({"weights": {"b_enc": lambda b: b[:-1].clone()}}, "is not of this model"),
+    (
+        {"weights": {"W_dec": lambda w: w[:, :64].clone()}},
+        r"has W_dec of the shape \(96, 64\), and not \(96, 128\) as for this model's width 128",
+    ),
+    ({"weights": {"b_enc": lambda b: b[:-1].clone()}}, r"has b_enc of the shape \(95,\)"),
+    ({"architecture": "gated", "weights": {"b_gate": None}}, "has no b_gate"),
+    ({"weights": {"b_dec": None}}, r"has no b_dec, and not \(128,\)"),
     ({"weights": {"b_dec": lambda b: b * torch.nan}}, "has weights that are not numbers"),
 ]
 
