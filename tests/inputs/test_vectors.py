@@ -110,7 +110,7 @@ def test_what_is_no_array_of_numbers_is_refused() -> None:
         attnviz.ablate(PROMPT, direction=[1.0, 2.0, 3.0])
     with pytest.raises(InputError, match="a vector has 3 numbers"):
         attnviz.generate(PROMPT, add={0: [1.0, 2.0, 3.0]})
-    for add in ("v.npy", "4:", ":v.npy", "L4:v.npy", {"four": VECTOR}):
+    for add in ("v.npy", "4:", ":v.npy", "L4:v.npy", {"four": VECTOR}, VECTOR, [VECTOR]):
         with pytest.raises(UsageError, match="is not LAYER:FILE"):
             attnviz.generate(PROMPT, add=add)
 

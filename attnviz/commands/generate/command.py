@@ -31,7 +31,7 @@ from attnviz.kit.option import (
     command_of,
     feature,
     finished_by,
-    needs,
+    only,
     without,
 )
 from attnviz.kit.others import read_once
@@ -213,7 +213,12 @@ def _when_written(written: Answering, options: Mapping[str, Any]) -> AttentionAn
         "target",
         "does nothing for an answer that is given",
     ),
-    needs("strength", "add", add="LAYER:FILE.npy"),
+    only(
+        "strength",
+        lambda call: call.any_of("add"),  # perhaps an array, which is neither true nor false
+        f"is for {option('add')}",
+        f"add {option('add', 'LAYER:FILE.npy')}",
+    ),
     _segments_once,
     _signs_kept,
 )
