@@ -284,10 +284,11 @@ def _is_left(part: Part) -> bool:
 
 def said_of_features(explained: Explained) -> str:
     """The dictionary that named the features, and how far they explain what it is of."""
-    return (
-        f"features are of the dictionary {readable(explained.dictionary)}, of {explained.what}: "
-        f"they explain {explained.share:.0%} of its variance over the tokens of this text"
-    )
+    how = f"they explain {explained.share:.0%} of its variance over the tokens of this text"
+    if explained.share < 0:
+        how = "on this text, what they add up to is farther from it than its mean"
+    named = readable(explained.dictionary)
+    return f"features are of the dictionary {named}, of {explained.what}: {how}"
 
 
 ERROR = Column("± s.e.", right=True)

@@ -275,9 +275,13 @@ def test_a_head_that_does_not_read_an_mlp_is_not_asked_about_it(tmp_path: Path, 
     assert ended.status is ExitStatus.USAGE
     assert "L2H0 does not read what the MLP of layer 2 writes" in ended.err
     asked = "why", TEXT, "--head", "L3H0", "--features", folder
-    said = "features are of the dictionary own, of what the MLP of layer 2 writes: they explain"
+    said = (
+        "features are of the dictionary own, of what the MLP of layer 2 writes: on this text, what "
+        "they add up to is farther from it than its mean"
+    )
     assert said in on_one_line(run(*asked).out)
     explained = json.loads(run(*asked, "-f", "json").out)["explained"]
+    assert explained["share"] < 0
     assert (explained["layer"], explained["mlp"]) == (2, True)
 
 
@@ -286,13 +290,15 @@ def test_what_no_feature_explains_has_a_row_of_its_own(tmp_path: Path, run: Run)
     asked = TEXT, "--head", "L4H0", "--features", folder
     shown = on_one_line(run("why", *asked, "--top", "2").out)
     assert shown.count("what no feature explains") >= 3
-    assert (
-        "features are of the dictionary own, of the stream before layer 4: they explain " in shown
-    )
+    said = "features are of the dictionary own, of the stream before layer 4: "
+    assert said in shown
     written = json.loads(run("why", *asked, "-f", "json").out)
     assert written["explained"]["dictionary"] == "own"
     assert written["explained"]["layer"] == 4
-    assert f"explain {written['explained']['share']:.0%} of its variance" in shown
+    assert written["explained"]["share"] < 0
+    assert "farther from it than its mean" in shown
+    axes = run("why", TEXT, "--features", str(signed_axes(tmp_path / "axes", 4)), "--head", "L4H0")
+    assert "they explain 100% of its variance over the tokens" in on_one_line(axes.out)
     parts = {part["kind"]: part for part in written["key_parts"]}
     assert parts["feature"]["feature"] in range(96)
     assert "feature" not in parts["unexplained"]
