@@ -243,11 +243,12 @@ def missing(what: str, extra: str) -> UsageError:
 
 @contextmanager
 def needing(what: str, extra: str, *packages: str) -> Iterator[None]:
-    """Turn an import that fails, as one of an extra's packages is missing, into the error above."""
+    """Turn an import that fails, as an extra's package is missing or broken, into that error."""
     try:
         yield
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in packages:
+    except ImportError as error:
+        absent = isinstance(error, ModuleNotFoundError)
+        if absent and (error.name or "").partition(".")[0] not in packages:
             raise
         raise missing(what, extra) from None
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any, Literal
 
 import numpy as np
@@ -284,11 +285,13 @@ def _is_left(part: Part) -> bool:
 
 def said_of_features(explained: Explained) -> str:
     """The dictionary that named the features, and how far they explain what it is of."""
-    how = f"they explain {explained.share:.0%} of its variance over the tokens of this text"
-    if explained.share < 0:
-        how = "on this text, what they add up to is farther from it than its mean"
+    how = f": they explain {explained.share:.0%} of its variance over the tokens of this text"
+    if isnan(explained.share):  # of one token
+        how = ""
+    elif explained.share < 0:
+        how = ": on this text, what they add up to is farther from it than its mean"
     named = readable(explained.dictionary)
-    return f"features are of the dictionary {named}, of {explained.what}: {how}"
+    return f"features are of the dictionary {named}, of {explained.what}{how}"
 
 
 ERROR = Column("± s.e.", right=True)

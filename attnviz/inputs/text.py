@@ -143,11 +143,9 @@ def _doubt(argument: str, *, alone: bool) -> str | None:
         return missing if _NAME.fullmatch(argument) else None
     if medium_of(argument):  # some models read it
         return None
-    if path.lower().endswith(".jsonl"):
-        rows = "whose first line has not the schema of attention rows (docs/formats.md)"
-        return f"{argument!r} is read as the text, but is also a file, {rows}"
     meant = option("file", name) if alone else f'"$(cat {shlex.quote(path)})"'
-    return f"{argument!r} is read as the text, but is also a file: did you mean {meant}?"
+    rows = path.lower().endswith(".jsonl") * "; attention rows have a schema in the first line"
+    return f"{argument!r} is read as the text, but is also a file: did you mean {meant}?{rows}"
 
 
 # Opening a file that a user named, and the errors if it cannot be read.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from attnviz.builtin.evidence import acts_of, evidence
-from attnviz.errors import UsageError
+from attnviz.errors import UsageError, option
 from attnviz.kit.prepare import HeadOptions
 from attnviz.records.capture import Capture, FloatArray, ModelIdentity
 from attnviz.records.exhibit import Choice, Exhibit, HeadMap, Map, links_of
@@ -66,12 +66,13 @@ def plan_heads(
     if options.named:
         heads = choose_heads(identity.heads_per_layer, options.layers, options.heads)
         missing = [head for head in heads if head not in every]
-        if len(missing) < len(heads) and options.heads in (None, "all"):  # of these, those it holds
-            heads, missing = tuple(head for head in heads if head in every), []
+        if len(missing) < len(heads) and (options.heads or "all").strip() == "all":
+            heads, missing = tuple(head for head in heads if head in every), []  # those it holds
         if missing:
             raise UsageError(
                 f"the capture does not hold {listed(missing)}",
-                f"it holds {listed(every)}; choose among these, or capture the text again",
+                f"it holds {listed(every)}; choose among these, or capture the text again with "
+                f"{option('heads', 'all')}",
             )
         return HeadPlan(heads, Choice(heads))
     if options.everything:

@@ -557,7 +557,9 @@ def frozen_with(
     from attnviz.models.frozen.features import read_dictionary, with_features
 
     width, layers = run.constant.size(1), len(run.layers)
-    run, explained = with_features(run, read_dictionary(Path(features), width, layers))
+    dictionary = read_dictionary(Path(features), width, layers)
+    prepared.budget.check(12 * run.n * dictionary.tensors["W_enc"].size(1), "shorten the text")
+    run, explained = with_features(run, dictionary)
     if reader is not None and explained.layer + explained.mlp > reader.layer:
         raise UsageError(
             f"{reader} does not read {explained.what}, which {option('features')} is of",

@@ -13,7 +13,7 @@ from math import isnan, nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from attnviz.errors import UsageError, option, readable
+from attnviz.errors import UsageError, readable
 from attnviz.kit import cache
 from attnviz.kit.prepare import HeadOptions, TextOptions
 from attnviz.records.heads import Head, choose_heads, every_head
@@ -74,7 +74,7 @@ def _of_set(item: str, probed: ProbedHeads, among: Sequence[Head]) -> list[Head]
     if not (parts and name):
         every = ", ".join(dict.fromkeys(known.values()))
         raise UsageError(
-            f"{option('heads', repr(item))} names no set of heads",
+            f"{item!r} names no set of heads",
             f"give top5:SCORE, SCORE:0.4 or role:ROLE; a {'role' if of_role else 'score'} is one "
             f"of {every}",
         )

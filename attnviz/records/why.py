@@ -1,7 +1,8 @@
 """The causes of a head's weights, and its output: one contrast, and its mean over texts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from math import nan
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -252,6 +253,7 @@ class WhyMean:
     query_names: tuple[str, ...] = ()
     key_names: tuple[str, ...] = ()
     last_words: bool = False
+    explained: Explained | None = None
 
     @property
     def about(self) -> str:
@@ -300,6 +302,7 @@ def mean_of(each: Sequence[Why]) -> WhyMean:
         query_names=_names([why.query_name for why in each]),
         key_names=_names([why.key_name for why in each]),
         last_words=all(why.query == last_word(why.tokens) for why in each),
+        explained=each[0].explained and replace(each[0].explained, share=nan),  # of each text
     )
 
 

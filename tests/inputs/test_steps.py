@@ -110,7 +110,7 @@ def test_rows_that_look_ahead_are_shown_with_a_note(tmp_path: Path, run: Run) ->
 
 
 def test_jsonl_without_the_schema_is_a_text_with_a_note(tmp_path: Path, run: Run) -> None:
-    said = "whose first line has not the schema of attention rows (docs/formats.md)"
+    said = "rows.jsonl?; attention rows have a schema in the first line\n"
     for first in ({**FIRST, "schema": "attnviz"}, {"tokens": ["a"]}, ""):
         assert said in run("show", str(written(tmp_path, first))).err
 
@@ -123,7 +123,10 @@ def test_all_heads_of_a_file_are_those_that_it_holds(tmp_path: Path, run: Run) -
     assert {(row["layer"], row["head"]) for row in map(json.loads, third)} == {(3, 5)}
     ended = run("show", path, "--layer", "2")
     assert ended.status is ExitStatus.USAGE
-    assert "it holds L1H3, L3H5; choose among these, or capture the text again" in ended.err
+    assert (
+        "it holds L1H3, L3H5; choose among these, or capture the text again with --head"
+        in ended.err
+    )
 
 
 def test_positions_make_rows_causal() -> None:

@@ -137,7 +137,7 @@ def test_what_was_kept_is_measured_again_if_it_is_not_whole(
     [
         ("induction:2", "no head here reaches induction 2 on the probe; L4H0 has most, 0.98"),
         ("role:duplicate token", "no head here has the role 'duplicate token' on the probe"),
-        ("role:sunk", "heads='role:sunk' names no set of heads"),
+        ("role:sunk", "'role:sunk' names no set of heads"),
         ("top0:induction", "'top0:induction' names no set of heads"),
         ("top2:speed", "'top2:speed' names no set of heads"),
         ("induction:", "'induction:' names no set of heads"),

@@ -15,6 +15,7 @@ from attnviz.errors import ModelError
 from attnviz.models import engine
 from attnviz.models.folder.config import GPTConfig
 from attnviz.models.frozen.contrast import Contrast, HeadOutput
+from attnviz.models.frozen.features import _given
 from attnviz.models.frozen.last import writes
 from attnviz.models.frozen.run import FrozenRun
 from attnviz.models.huggingface.attention import recording
@@ -504,3 +505,19 @@ def test_what_an_mlp_is_given_is_known_where_a_norm_gives_it(architecture: Archi
             assert (norm is None) == unknown
         if norm is not None and read is not None:
             assert frozen_layer.near(norm(stream[None])[0], read.reshape(stream.shape))
+
+
+@torch.no_grad()
+def test_the_norm_of_an_mlp_is_not_that_of_attention_which_adds_nothing() -> None:
+    model, read = model_of(named("llama")), list[torch.Tensor]()
+    model.layers[1].self_attn.o_proj.weight.data.zero_()
+    ids = named("llama").inputs()["input_ids"]
+    run = freeze_transformers(model, ids, heads_of(model))
+    model.layers[1].mlp.register_forward_pre_hook(lambda _, args: read.append(args[0][0]))
+    model(ids)
+    norm = run.layers[1].before_mlp(run.behind_attention(1))
+    assert norm is not None
+    assert frozen_layer.near(norm(run.streams[1][None])[0], read[0])
+    unit = run.streams[1] / run.streams[1].square().mean(dim=-1, keepdim=True).sqrt()
+    given = _given(run, 1, "ln2.hook_normalized")  # an RMSNorm's, without its weight
+    assert torch.allclose(given, unit, atol=1e-4)

@@ -54,9 +54,13 @@ class LinkNames:
     number: int = 0
 
     @property
-    def sides(self) -> list[str]:
-        """The names of the queries, and those of the keys, with commas between several."""
-        return [", ".join(side) for side in zip(*self.names, strict=True)]
+    def query(self) -> str:
+        """The names of the queries, with commas between several."""
+        return ", ".join(query for query, _ in self.names)
+
+    @property
+    def key(self) -> str:
+        return ", ".join(key for _, key in self.names)
 
 
 def links_named(

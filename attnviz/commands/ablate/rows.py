@@ -98,9 +98,9 @@ REPLACED: tuple[Field[Any], ...] = (
             "cut_query",
             str | None,
             "The query whose links are cut, as it was named; of several cuts, with commas between.",
-            at("cut.sides.0"),
+            at("cut.query"),
         ),
-        Field("cut_key", str | None, "Their key.", at("cut.sides.1")),
+        Field("cut_key", str | None, "Their key.", at("cut.key")),
         Field("direction", str | None, "The direction projected out: the name of its file."),
         Field(
             "renormalised",

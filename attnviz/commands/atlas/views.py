@@ -223,6 +223,12 @@ def develop(
     )
 
 
+def step_in(name: str) -> int | None:
+    """The training step that a name ends with or holds: 400 of `pythia/step-400`."""
+    steps = STEP.findall(name)
+    return int(steps[-1]) if steps else None
+
+
 def _steps(atlases: Sequence[Atlas]) -> list[int] | None:
     """A step for each, from the folders' names, the models' or their revisions; None without."""
     ways: tuple[Callable[[Atlas], str], ...] = (
@@ -232,8 +238,7 @@ def _steps(atlases: Sequence[Atlas]) -> list[int] | None:
         lambda atlas: atlas.folder,
     )
     for way in ways:
-        found = [STEP.findall(way(atlas)) for atlas in atlases]
-        steps = [int(each[-1]) for each in found if each]  # 400 of `pythia/step-400`
+        steps = [step for step in map(step_in, map(way, atlases)) if step is not None]
         if len(set(steps)) == len(atlases):
             return steps
     return None

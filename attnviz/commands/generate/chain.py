@@ -183,5 +183,6 @@ def chain_rows(
     chain = shares.check.chain if shares.check else None
     same = {"line": line or 1, "id": shares.answer.id, "added": shares.answer.added}
     for n, test in enumerate(chain.tests if chain else (), start=1):
-        of_test = {**vars(test), "test": test.kind, "holds": test.holds}
-        yield {**vars(test.link), **of_test, **same, "row": n}
+        link, of_test = test.link, {**vars(test), "test": test.kind, "holds": test.holds}
+        of_link = {"part": link.part, "source": link.source, "share": link.share}
+        yield {**of_link, **of_test, **same, "row": n}

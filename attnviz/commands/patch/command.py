@@ -226,10 +226,12 @@ def _named(model: Loaded, to: Sequence[str]) -> tuple[str, ...]:
     """The names of receivers, with those of its heads in the place of a set: `top2:induction.q`."""
     names = list[str]()
     for each in (part.strip() for name in to for part in name.split(",")):
-        letter = each[-2:] if re.search(r"\.[qkv]$", each) else ""
-        of_set = each.removesuffix(letter)
-        heads = which_heads(model, None, of_set).heads if ":" in each else of_set
-        names += [f"{head}{letter}" for head in str(heads).split(",")]
+        of_set = re.fullmatch(r"(?i)(.*:.*?)(\.[qkv])?", each)
+        if of_set is None:
+            names.append(each)
+        else:
+            heads = str(which_heads(model, None, of_set[1]).heads).split(",")
+            names += [f"{head}{of_set[2] or ''}" for head in heads]
     return tuple(names)
 
 

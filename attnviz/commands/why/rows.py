@@ -27,6 +27,7 @@ from attnviz.records.rows import (
     if_any,
     list_of,
     mean_error,
+    measured,
     model_name,
     object_fields,
 )
@@ -223,7 +224,10 @@ EXPLAINED = Fields[Explained](
         Field("layer", int),
         Field("mlp", bool, "Of what this layer's MLP writes, not of the stream that arrives."),
         Field(
-            "share", float, "The share of its variance over the text's tokens that they explain."
+            "share",
+            float | None,
+            "The share of its variance over the text's tokens that they explain.",
+            lambda explained: measured(explained.share),
         ),
     ),
 )

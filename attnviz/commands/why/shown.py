@@ -140,7 +140,8 @@ def render_mean(mean: WhyMean, display: Display, top: int) -> Iterator[Renderabl
         yield from mean_parts(shares, mean.roles, top, display.width)
     yield Text()
     note = "± s.e.: standard error over these texts; a part below two of them may be chance"
-    for sentence in (note, ACCOUNTING):
+    of_features = [said_of_features(mean.explained)] if mean.explained else []
+    for sentence in (*of_features, note, ACCOUNTING):
         yield from folded(Text(sentence, "dim"), display.width)
 
 

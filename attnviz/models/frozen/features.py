@@ -9,8 +9,9 @@ Nanda 2024, "Transcoders Find Interpretable LLM Feature Circuits").
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +26,13 @@ from attnviz.models.frozen.run import FrozenRun, StreamParts
 from attnviz.records.parts import Explained, Part
 
 SETTINGS, WEIGHTS = "cfg.json", "sae_weights.safetensors"
-HOOK = re.compile(r"blocks\.(?P<layer>\d{1,5})\.(?P<point>[a-z0-9_.]+)")
+HOOK = re.compile(r"blocks\.(?P<layer>[0-9]{1,5})\.(?P<point>[a-z0-9_.]+)")
 PRE, POST, WRITTEN = "hook_resid_pre", "hook_resid_post", "hook_mlp_out"
 GIVEN = ("hook_resid_mid", "hook_mlp_in", "ln2.hook_normalized", "mlp.hook_in")
-"""Hook points of TransformerLens: before an MLP's norm; behind it, without its weight and with."""
+"""Hook points of TransformerLens: before an MLP's norm; behind it, without its weight and with.
+
+Of a LayerNorm, some versions have the third one behind its weight, too.
+"""
 BIASES = {
     "standard": ("b_enc",),
     "topk": ("b_enc",),
@@ -39,6 +43,8 @@ BIASES = {
 }
 """The vectors (F) of each architecture."""
 PLAIN: Mapping[str, tuple[Any, ...]] = {
+    "activation_fn": ("relu", "topk", None),
+    "activation_fn_str": ("relu", "topk", None),
     "normalize_activations": ("none", None),
     "hook_head_index": (None,),
     "finetuning_scaling_factor": (False, None),
@@ -103,30 +109,40 @@ def read_dictionary(folder: Path, width: int, layers: int) -> Dictionary:
     architecture = "topk" if topk else str(settings.get("architecture", "standard"))
     if architecture not in BIASES:
         raise _refused(folder, f"has the architecture {architecture[:80]!r}")
-    if place is None:
+    if place is None or ("transcoder" in architecture) != (place[1] in GIVEN):
         raise _refused(folder, f"is of {point[:80]!r}: of no stream before a layer, and of no MLP")
     for name, plain in PLAIN.items():
         if of_hook.get(name) not in plain:
-            raise _refused(folder, f"has {name} = {of_hook[name]!r}")
+            raise _refused(folder, f"has {name} = {of_hook[name]!r:.80}")
     layer, reads = place
+    if layer + (reads is not None) > layers:
+        raise _refused(folder, f"is of layer {layer}, and this model has {layers} layers")
+    own = _weights(folder, BIASES[architecture], width)
+    if architecture == "topk" and not (type(k) is int and 0 < k <= own["W_enc"].size(1)):
+        raise _refused(folder, "does not say how many features are active (k)")
+    centred = settings.get("apply_b_dec_to_input", True) is not False and reads not in GIVEN
+    return Dictionary(folder.name, layer, reads, architecture, own, centred, k or 0)
+
+
+def _weights(folder: Path, biases: Sequence[str], width: int) -> dict[str, Tensor]:
+    """The tensors of a dictionary, for vectors of this width."""
     tensors = _tensors(folder)
     features = tensors["W_enc"].size(-1) if "W_enc" in tensors else 0
     shapes = {"W_enc": (width, features), "W_dec": (features, width), "b_dec": (width,)}
-    shapes |= dict.fromkeys(BIASES[architecture], (features,))
-    found = {name: tuple(tensors[name].shape) for name in shapes if name in tensors}
-    if layer + (reads is not None) > layers:
-        raise _refused(folder, f"is of layer {layer}, and this model has {layers} layers")
+    shapes |= dict.fromkeys(biases, (features,))
     for name, shape in shapes.items():
-        if found.get(name) != shape or not features:
-            has = f"has {name} of the shape {found[name]}" if name in found else f"has no {name}"
+        found = tuple(tensors[name].shape) if name in tensors else None
+        if found != shape or not features:
+            has = f"has {name} of the shape {found}" if found else f"has no {name}"
             raise _refused(folder, f"{has}, and not {shape} as for this model's width {width}")
-    if architecture == "topk" and not (type(k) is int and 0 < k <= features):
-        raise _refused(folder, "does not say how many features are active (k)")
-    own = {name: tensors[name].float() for name in shapes}
-    if not all(bool(each.isfinite().all()) for each in own.values()):
-        raise _refused(folder, "has weights that are not numbers")
-    centred = settings.get("apply_b_dec_to_input", True) is not False and reads not in GIVEN
-    return Dictionary(folder.name, layer, reads, architecture, own, centred, k or 0)
+    if others := [name for name in tensors if name.startswith("W_") and name not in shapes]:
+        raise _refused(folder, f"has {others[0][:80]}, which is not known")
+    own = {name: tensors[name] for name in shapes}
+    if all(each.is_floating_point() for each in own.values()):
+        own = {name: each.float() for name, each in own.items()}
+        if all(bool(each.isfinite().all()) for each in own.values()):
+            return own
+    raise _refused(folder, "has weights that are not numbers")
 
 
 def _place(*points: str) -> tuple[int, str | None] | None:
@@ -178,6 +194,8 @@ def with_features(run: FrozenRun, dictionary: Dictionary) -> tuple[FrozenRun, Ex
     vectors = active[tokens, features, None] * t["W_dec"][features]
     rest = t["b_dec"].expand_as(stream)
     left = stream - rest - torch.zeros_like(stream).index_add(0, tokens, vectors)
+    if not left.isfinite().all():
+        raise ModelError(f"features of {dictionary.name!r} are too large here", "use another one")
     pairs = zip(tokens.tolist(), features.tolist(), strict=True)
     every = range(len(stream))
     parts = StreamParts(
@@ -190,8 +208,8 @@ def with_features(run: FrozenRun, dictionary: Dictionary) -> tuple[FrozenRun, Ex
         torch.cat([vectors, left]),
         rest,
     )
-    spread = (stream - stream.mean(dim=0)).square().sum()
-    explained = 1 - float(left.square().sum() / spread.clamp_min(1e-30))
+    spread = float((stream - stream.mean(dim=0)).square().sum())
+    explained = 1 - float(left.square().sum()) / spread if spread else nan  # of one token
     of_mlp = reads is not None
     own = replace(run, fed={layer: parts}) if of_mlp else replace(run, features=parts)
     return own, Explained(dictionary.name, layer, of_mlp, explained)
@@ -206,5 +224,10 @@ def _given(run: FrozenRun, layer: int, point: str | None) -> Tensor:
             "the norm before an MLP of this model is not known", f"leave {option('features')} out"
         )
     if point == "ln2.hook_normalized":
+        if norm.centred and norm.weight is not None:
+            wrong = f"{point} of a LayerNorm is before or behind its weight"
+            raise ModelError(
+                f"{wrong}, by the version of TransformerLens", "use another dictionary"
+            )
         norm = replace(norm, weight=None, constant=None)
     return stream if point in GIVEN[:2] else norm(stream[None])[0]

@@ -183,8 +183,8 @@ class HuggingFaceLayer(FrozenLayer):
 
     @torch.no_grad()
     def before_mlp(self, x: Tensor) -> FrozenNorm | None:
-        """The norm that scaled in this run what it was given as it would scale x."""
-        for module, calls in self._norms.items() if self.attention else ():
+        """The last norm that scaled in this run what it was given as it would scale x."""
+        for module, calls in reversed(self._norms.items()) if self.attention else ():
             if calls[0].weight is None or len(calls[0].weight) == x.size(-1):
                 norm = frozen_norm(module, x[None], module(x[None]))
                 if norm is not None and any(near(norm.scale, each.scale) for each in calls):

@@ -317,7 +317,8 @@ class OneStack(HuggingFaceModel):
     def record(
         self, ids: Ids, heads: Sequence[Head], query: int, target: Ids = ()
     ) -> Sequence[RecordedHead]:
-        return dissected(self.stack, HuggingFaceModel.inputs(self, ids), "self", heads, query)
+        inputs = HuggingFaceModel.inputs(self, ids)  # the stack's own, not those of a whole model
+        return dissected(self.stack, inputs, "self", heads, query)
 
 
 class OneSequence(SelfAttending, OneStack):

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import save_file
 
 import attnviz
-from attnviz.errors import AttnvizError, ExitStatus
+from attnviz.errors import AttnvizError, ExitStatus, ModelError
 from attnviz.models.frozen.features import read_dictionary
 from tests.conftest import Run
 from tests.hooked import Hooked
@@ -37,6 +37,8 @@ def saved(folder: Path, layer: int = 4, **more: Any) -> Path:
         weights[name] = change(weights[name]) if change else torch.zeros(0)
         if change is None:
             del weights[name]
+    if "extra" in settings:
+        weights[settings.pop("extra")] = torch.zeros(2, 2)
     folder.mkdir(exist_ok=True)
     save_file(weights, folder / "sae_weights.safetensors")
     (folder / "cfg.json").write_text(json.dumps(settings), encoding="utf-8")
@@ -189,7 +191,7 @@ def test_features_and_what_none_explains_add_up_to_the_contrast(
         assert removal.fixed == pytest.approx(removal.predicted, abs=1e-4)
 
 
-MLP_INPUTS = "hook_resid_mid", "hook_mlp_in", "ln2.hook_normalized", "mlp.hook_in"
+POINTS = "hook_resid_mid", "hook_mlp_in", "mlp.hook_in", "hook_mlp_out"
 
 
 def of_mlp(folder: Path, layer: int, point: str, **more: Any) -> Path:
@@ -200,7 +202,7 @@ def of_mlp(folder: Path, layer: int, point: str, **more: Any) -> Path:
 
 
 @pytest.mark.parametrize("engine", ["native", "transformers"])
-@pytest.mark.parametrize("point", [*MLP_INPUTS, "hook_mlp_out"])
+@pytest.mark.parametrize("point", POINTS)
 def test_the_features_of_an_mlp_make_the_logit_in_closed_form(
     tmp_path: Path, point: str, engine: str
 ) -> None:
@@ -217,8 +219,7 @@ def test_the_features_of_an_mlp_make_the_logit_in_closed_form(
     for handle in handles:
         handle.remove()
     mid, into, out = (seen[name].astype(float)[-1] for name in ("mid", "into", "out"))
-    unit = (mid - mid.mean()) / np.sqrt(mid.var() + block.ln_2.eps)
-    read = {"ln2.hook_normalized": unit, "mlp.hook_in": into, "hook_mlp_out": out}.get(point, mid)
+    read = {"mlp.hook_in": into, "hook_mlp_out": out}.get(point, mid)
     architecture = "standard" if point == "hook_mlp_out" else "jumprelu_transcoder"
     folder = of_mlp(
         tmp_path / "own", 4, point, architecture=architecture, apply_b_dec_to_input=False
@@ -249,7 +250,7 @@ def test_the_features_of_an_mlp_make_the_logit_in_closed_form(
 
 
 @pytest.mark.parametrize("engine", ["native", "transformers"])
-@pytest.mark.parametrize("point", [*MLP_INPUTS, "hook_mlp_out"])
+@pytest.mark.parametrize("point", POINTS)
 def test_features_of_an_mlp_and_all_other_parts_add_up(
     tmp_path: Path, point: str, engine: str
 ) -> None:
@@ -283,6 +284,28 @@ def test_a_head_that_does_not_read_an_mlp_is_not_asked_about_it(tmp_path: Path, 
     explained = json.loads(run(*asked, "-f", "json").out)["explained"]
     assert explained["share"] < 0
     assert (explained["layer"], explained["mlp"]) == (2, True)
+
+
+def test_the_norm_of_a_hook_point_that_versions_place_otherwise_is_refused(tmp_path: Path) -> None:
+    folder = of_mlp(tmp_path / "own", 2, "ln2.hook_normalized")
+    with pytest.raises(ModelError, match="of a LayerNorm is before or behind its weight"):
+        attnviz.why(TEXT, head="L4H0", features=folder)
+
+
+def test_one_token_has_no_variance_to_explain(tmp_path: Path, run: Run) -> None:
+    folder = str(saved(tmp_path / "own", 3))
+    asked = "predict", "a", "--no-bos", "--attribute", "--features", folder
+    assert on_one_line(run(*asked).out).endswith("of the stream before layer 3")
+    ended = run(
+        "why", "--lines", "-", "--head", "L4H0", "--features", folder, stdin=b"a cat\na dog"
+    )
+    assert "of the stream before layer 3 ± s.e." in on_one_line(ended.out)
+
+
+def test_a_long_text_of_many_features_is_refused_before_it_is_encoded(tmp_path: Path) -> None:
+    model = attnviz.load_model("builtin", max_memory=4_000_000)
+    with pytest.raises(AttnvizError, match="memory"):
+        attnviz.why(TEXT, model, head="L4H0", features=saved(tmp_path / "own", 4))
 
 
 def test_what_no_feature_explains_has_a_row_of_its_own(tmp_path: Path, run: Run) -> None:
@@ -327,6 +350,14 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"hook_name": "blocks.9.hook_resid_pre"}, "is of layer 9, and this model has 5 layers"),
     ({"architecture": "skip_transcoder"}, "has the architecture 'skip_transcoder'"),
     ({"architecture": ["standard"]}, "has the architecture"),
+    ({"hook_name": "blocks.2.hook_resid_pre", "architecture": "transcoder"}, "of no stream"),
+    ({"hook_name": "blocks.٢.hook_resid_pre"}, "of no stream"),
+    ({"activation_fn_str": "tanh-relu"}, "has activation_fn_str = 'tanh-relu'"),
+    ({"metadata": {"activation_fn": "gelu"}}, "has activation_fn = 'gelu'"),
+    ({"weights": {"W_enc": lambda w: w.to(torch.complex64)}}, "has weights that are not numbers"),
+    ({"weights": {"b_dec": lambda b: b.long()}}, "has weights that are not numbers"),
+    ({"weights": {"W_dec": lambda w: w * 1e38}}, "features of 'own' are too large here"),
+    ({"extra": "W_skip"}, "has W_skip, which is not known"),
     ({"architecture": "topk"}, "does not say how many features are active"),
     ({"architecture": "topk", "k": 97}, "does not say how many"),
     ({"architecture": "topk", "k": True}, "does not say how many"),
