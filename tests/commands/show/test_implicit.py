@@ -33,7 +33,7 @@ def test_a_map_says_that_it_is_implicit_attention_with_a_sign(run: Run, folder: 
     assert ended.status is ExitStatus.OK
     first = on_one_line(ended.out)
     assert first.startswith("L2H0 · ")
-    assert "implicit attention of Mamba-2 layers, signed: M of y = M·x + D·x" in first
+    assert "implicit attention of recurrent layers, signed: M of y = M·x + D·x" in first
     assert "sums to 1" not in first
     rows = rows_in(run(*arguments, "-f", "jsonl").out)
     assert min(row["implicit_weight"] for row in rows) < 0
