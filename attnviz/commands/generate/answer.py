@@ -31,6 +31,7 @@ RowUnit: TypeAlias = Literal["token", "word", "sentence", "section", "head"]
 AnswerView: TypeAlias = Literal["table", "links", "heatmap", "text", "image"]
 
 
+OWN_ID = Field[Any]("id", str | int | None, "The chat's or the question's own id.", optional=True)
 ADDED = Field[Any](
     "added", str, "With --add: what is added to the stream of the model.", optional=True
 )
@@ -121,6 +122,10 @@ class Answer:
     images: tuple[str, ...] = ()
     may: IntArray = field(default_factory=lambda: np.zeros(0, int))
     rests: FloatArray = field(default_factory=lambda: np.zeros((1, 0), np.float32))
+
+    def in_rows(self, line: int | None) -> dict[str, Any]:
+        """The fields that every row about it has."""
+        return {"line": line or 1, "id": self.id, "added": self.added}
 
     @cached_property
     def carried(self) -> FloatArray:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from attnviz.commands.generate.answer import ADDED, Answer, AnswerPart, AnswerShares
+from attnviz.commands.generate.answer import ADDED, OWN_ID, Answer, AnswerPart, AnswerShares
 from attnviz.errors import UsageError, option
 from attnviz.records.grounding import Check, CheckMethod
 from attnviz.records.heads import every_head
@@ -149,7 +149,7 @@ CHAIN = Fields[Mapping[str, Any]](
     "With --check-method chain: a link from the answer back to the prompt, cut or deleted.",
     keyed(
         LINE,
-        Field("id", str | int | None, "The chat's or the question's own id.", optional=True),
+        OWN_ID,
         Field("row", int, "Its number from 1, the answer's own first."),
         Field("part", str, "The part of the answer."),
         Field(
@@ -181,7 +181,7 @@ def chain_rows(
     shares: AnswerShares, top: int | None, line: int | None
 ) -> Iterator[Mapping[str, Any]]:
     chain = shares.check.chain if shares.check else None
-    same = {"line": line or 1, "id": shares.answer.id, "added": shares.answer.added}
+    same = shares.answer.in_rows(line)
     for n, test in enumerate(chain.tests if chain else (), start=1):
         link, of_test = test.link, {**vars(test), "test": test.kind, "holds": test.holds}
         of_link = {"part": link.part, "source": link.source, "share": link.share}

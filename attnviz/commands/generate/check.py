@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from attnviz.commands.generate.answer import ADDED, Answer, AnswerShares
+from attnviz.commands.generate.answer import ADDED, OWN_ID, Answer, AnswerShares
 from attnviz.commands.generate.contradiction import (
     contents_of,
     contradictions,
@@ -309,7 +309,7 @@ CURVE_POINT = Fields[Mapping[str, Any]](
     "With --check-method curve: the answer's log-probability with some tokens of the documents.",
     keyed(
         LINE,
-        Field("id", str | int | None, "The chat's or the question's own id.", optional=True),
+        OWN_ID,
         Field(
             "curve",
             Literal["deletion", "insertion"],
@@ -331,7 +331,7 @@ CURVE_POINT = Fields[Mapping[str, Any]](
 def curve_points(
     shares: AnswerShares, top: int | None, line: int | None
 ) -> Iterator[Mapping[str, Any]]:
-    same = {"line": line or 1, "id": shares.answer.id, "added": shares.answer.added}
+    same = shares.answer.in_rows(line)
     names = ("tokens", "log_probability", "random_low", "random_high")
     for curve in shares.check.curves if shares.check else ():
         for point in zip(curve.tokens, curve.values, curve.low, curve.high, strict=True):

@@ -5,7 +5,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from attnviz.commands.generate.answer import ADDED, AnswerPart, AnswerShares, AnswerView, KeyKind
+from attnviz.commands.generate.answer import (
+    ADDED,
+    OWN_ID,
+    AnswerPart,
+    AnswerShares,
+    AnswerView,
+    KeyKind,
+)
 from attnviz.commands.generate.chain import CHAIN, chain_rows
 from attnviz.commands.generate.check import CURVE_POINT, curve_points
 from attnviz.commands.generate.choice import names_of
@@ -24,7 +31,7 @@ SHARE = Fields[SegmentShare](
     "The share of a segment in the attention of a part of the answer.",
     keyed(
         LINE,
-        Field("id", str | int | None, "The chat's or the question's own id.", optional=True),
+        OWN_ID,
         Field("row", int, "The number of the part of the answer, or of the head, from 1."),
         Field("text", str, "The part of the answer, or empty for the whole answer in one head."),
         Field("segment", str, "The name of the segment."),
@@ -153,8 +160,7 @@ def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iter
         ):
             segment = column.name if column.part == "segment" else ""
             row: SegmentShare = {
-                "line": line or 1,
-                "id": shares.answer.id,
+                **shares.answer.in_rows(line),
                 "row": shares.before + n + 1,
                 "text": "" if head else part.text,
                 "segment": column.name,
@@ -165,7 +171,6 @@ def _share_rows(shares: AnswerShares, top: int | None, line: int | None) -> Iter
                 "lookback": ABSENT if lookback is None else measured(float(lookback[n])),
                 "heads": str(head) if head else names,
                 "rests": float(rests[n]),
-                "added": shares.answer.added,
                 **_of_check(check, segment, part),
                 "section": ABSENT if part.section is None else part.section,
                 "hops": shares.answer.hops or ABSENT,

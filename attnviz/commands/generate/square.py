@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rich.console import RenderableType
 from rich.text import Text
 
-from attnviz.commands.generate.answer import ADDED, Answer, AnswerPart
+from attnviz.commands.generate.answer import ADDED, OWN_ID, Answer, AnswerPart
 from attnviz.commands.generate.chain import hidden
 from attnviz.commands.generate.choice import names_of
 from attnviz.commands.generate.shown import about_answer, exhibit_of
@@ -112,7 +112,7 @@ SQUARE = Fields[Mapping[str, Any]](
     "The effect of an earlier sentence of an answer on a later one.",
     keyed(
         LINE,
-        Field("id", str | int | None, "The chat's or the question's.", optional=True),
+        OWN_ID,
         Field("row", int, "The number of the later sentence, from 1."),
         Field("text", str, "The later sentence."),
         Field("source", int, "The number of the earlier sentence."),
@@ -136,7 +136,7 @@ SQUARE = Fields[Mapping[str, Any]](
 
 def _rows(square: Square, top: int | None, line: int | None) -> Iterator[Mapping[str, Any]]:
     answer, effects = square.answer, square.divergence
-    same = {"line": line or 1, "id": answer.id, "added": answer.added}
+    same = answer.in_rows(line)
     heads, received_by = names_of(answer.choice), square.received.astype(np.float32).tolist()
     for query, later in enumerate(square.sentences):
         for key, earlier in enumerate(square.sentences[:query]):
