@@ -155,6 +155,7 @@ def _draw_curves(axes: "Axes", curve: LossCurve, names: Sequence[str], cmap: str
     for position in (curve.between.early, curve.between.late):
         if position <= positions[-1]:
             axes.axvline(position, color=GREY, linewidth=0.6, linestyle=":", zorder=1)
+    axes.locator_params(axis="x", integer=True)
     axes.set_xlabel("position", fontsize=9)
     axes.set_ylabel("loss (nats)", fontsize=9)
     axes.tick_params(labelsize=7.5, width=0.6, length=3)

@@ -213,6 +213,8 @@ def test_its_picture_has_both_curves_and_their_bands(run: Run, tmp_path: Path) -
     points = draw(long).figure.axes[0].lines[0]
     assert points.get_xdata()[:2].tolist() == [5, 14]  # the middles of nine positions each
     np.testing.assert_allclose(points.get_ydata()[1], many[:, 0, 9:18].mean(), atol=1e-6)
+    short = draw(replace(long, losses=many[:, :, :18])).figure.axes[0]
+    assert all(tick == int(tick) for tick in short.get_xticks())  # there is no position 2.5
     file = tmp_path / "curve.svg"
     given = "--head", HEADS, "--together", "--curve", "-o", str(file)
     assert run("ablate", TEXTS[1], *given).status is ExitStatus.OK
