@@ -56,7 +56,7 @@ def parsed(path: Path) -> Iterator[object]:
     """The lines of a file, as JSON."""
     for number, line in read_lines(None, path, Stdin(None, is_terminal=False)):
         if isinstance(line, InputError):
-            raise line
+            raise InputError(line.wrong, LAYOUT)
         try:
             yield json.loads(line)
         except (ValueError, RecursionError):

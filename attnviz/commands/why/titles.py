@@ -69,6 +69,8 @@ def summed_in_mean(mean: WhyMean) -> str:
 
 MOSTLY, FIRST = 0.5, 0.2
 """The share of all parts of a sign from which one is most of it, or is named first."""
+MOST_OF_ROW = 0.9
+"""The weight of a key from which the mean of its row is nearly its own score."""
 
 
 def found_why(why: Why, names: Sequence[str]) -> str:
@@ -129,10 +131,12 @@ def difference(why: Why, names: Sequence[str]) -> str:
     beside = f" {why.added:+.3f} ({added})" if abs(why.added) >= 5e-4 else ""
     if why.versus is None:
         expected = float(row.scores[key]) - why.full
+        most = ", most of it this key's own: --versus contrasts it with another"
         return (
             f"score {row.scores[key]:.3f} - {expected:.3f} = {why.contrast:+.3f}{beside}, where "
-            f"{expected:.3f} is the mean of the row's scores, each counted by its weight; the "
-            f"parts on each side add up to {why.contrast:+.3f}"
+            f"{expected:.3f} is the mean of the row's scores, each counted by its weight"
+            f"{most if row.weights[key] >= MOST_OF_ROW else ''}; the parts on each side add up to "
+            f"{why.contrast:+.3f}"
         )
     return (
         f"scores {row.scores[key]:.3f} - {row.scores[why.versus]:.3f} = {why.contrast:+.3f}"

@@ -167,7 +167,7 @@ class AttentionCall:
         seen = more.masked_fill(more <= LOWEST / 2, 0)
         if self.bias is None and not seen.any():
             return None
-        every = seen if self.bias is None else _precise(self.bias[:, queries]) + seen
+        every = seen if self.bias is None else precise(self.bias[:, queries]) + seen
         return every.expand(self.q.size(0), len(queries), self.k.size(1)).to(self.q.dtype)
 
     def visible(self, queries: Tensor | None = None) -> Tensor:
@@ -188,23 +188,23 @@ class AttentionCall:
         no key is left is 0. A query may have several rows.
 
         The first n keys are all keys that these queries attend to in a causal module; None:
-        all rows, and all keys. It is computed in float32, since the softmax of some modules
-        runs in the type of its input.
+        all rows, and all keys. It is computed in float32 at least, since the softmax of some
+        modules runs in the type of its input.
         """
         rows = torch.arange(self.q.size(1)) if queries is None else queries
         n = self.k.size(1) if queries is None else self._seen(queries)
         eager = eager_of(self.module)
         more = dict(self._more)
         if self.bias is not None:
-            more["position_bias"] = self.bias[None, :, rows, :n].float()
+            more["position_bias"] = precise(self.bias[None, :, rows, :n])
         mask = self._additive(rows, n)
         if any(hidden):
             mask = _hiding(self.q.new_zeros((1, 1, 1, n)).float() if mask is None else mask, hidden)
         pattern: Tensor = eager(
             self.module,
-            self.q[None, :, rows].float(),
-            self.k[None, :, :n].float(),
-            self.v[None, :, :n, :0].float(),  # the output is not needed: no values
+            precise(self.q[None, :, rows]),
+            precise(self.k[None, :, :n]),
+            precise(self.v[None, :, :n, :0]),  # the output is not needed: no values
             # some eager functions (ModernBERT's decoder's) want a mask even where all is seen
             self.q.new_zeros((1, 1, 1, n), dtype=torch.float32) if mask is None else mask,
             **more,
@@ -268,12 +268,12 @@ class AttentionCall:
     def scores(self, queries: Tensor) -> Tensor:
         """The scores of query rows before the mask, as softmax is given them: (h, rows, n)."""
         n, group = self._seen(queries), self.q.size(0) // self.k.size(0)
-        k = _precise(self.k[:, :n]).repeat_interleave(group, dim=0)  # (h, n, d_k)
-        scores = _precise(self.q[:, queries]) @ k.transpose(1, 2) * self.scaling
+        k = precise(self.k[:, :n]).repeat_interleave(group, dim=0)  # (h, n, d_k)
+        scores = precise(self.q[:, queries]) @ k.transpose(1, 2) * self.scaling
         if self.cap is not None:
             scores = torch.tanh(scores / self.cap) * self.cap
         if self.bias is not None:
-            scores = scores + _precise(self.bias[:, queries, :n])
+            scores = scores + precise(self.bias[:, queries, :n])
         mask = self._additive(queries, n)
         pattern = torch.softmax(scores if mask is None else scores + mask[0], dim=-1)
         weights = self.weights(queries)
@@ -351,7 +351,7 @@ def _hiding(mask: Tensor, hidden: Sequence[Sequence[int]]) -> Tensor:
     return mask
 
 
-def _precise(tensor: Tensor) -> Tensor:
+def precise(tensor: Tensor) -> Tensor:
     """In float32 at least."""
     return tensor if tensor.dtype is torch.float64 else tensor.float()
 

@@ -23,7 +23,7 @@ from attnviz.models.engine import (
     taken_vectors,
 )
 from attnviz.models.huggingface.attention import corrected, forward, hooked
-from attnviz.models.huggingface.call import AttentionCall
+from attnviz.models.huggingface.call import AttentionCall, precise
 from attnviz.models.huggingface.capture import fits
 from attnviz.models.huggingface.head_parts import Seen
 from attnviz.models.huggingface.layer_outputs import ENOUGH, what_is_added
@@ -300,7 +300,7 @@ def _cut_rows(call: AttentionCall, cuts: Sequence[CutLink], after: Tensor) -> No
         raise _does_more(call) from None  # it wants more than these rows
     group = call.q.size(0) // call.v.size(0)
     for head, rows in of_heads.items():
-        queries, v = list(rows), call.v[head // group, : pattern.size(2)].float()  # (keys, d_v)
+        queries, v = list(rows), precise(call.v[head // group, : pattern.size(2)])  # (keys, d_v)
         whole = pattern[:, [number[query, ()] for query in queries]]  # (h, rows, keys)
         if not fits(call, torch.tensor(queries), whole, [head]):
             raise _does_more(call)

@@ -30,6 +30,11 @@ MODELS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "Qwen3_5": ("Qwen3_5TextConfig", {"head_dim": 8}),
     "Qwen3_5Moe": ("Qwen3_5MoeTextConfig", {"head_dim": 8, **EXPERTS}),
     "OlmoHybrid": ("OlmoHybridConfig", {"pad_token_id": 0, "eos_token_id": 0}),
+    "Qwen4Exp": (
+        "Qwen4ExpTextConfig",
+        {"head_dim": 8, **EXPERTS, "hc_lowrank": 8, "indexer_n_heads": 2, "indexer_kv_heads": 1}
+        | {"indexer_head_dim": 8, "indexer_budget": 64, "indexer_compress_ratio": 2},
+    ),
 }
 """Models of each name: the name of its configuration, and its other sizes."""
 TOKENIZER = transformers.PreTrainedTokenizerFast(tokenizer_object=bytes_tokenizer())
