@@ -106,7 +106,7 @@ def test_a_second_model_stands_beside_the_first_on_the_same_text(page: "Page") -
     opened(page, "builtin")
     write(page, "a blue creature roamed the forest")
     page.click("#beside")
-    until(page, "byId('second').contentDocument.body.dataset.ready")
+    until(page, "byId('second').contentDocument.body?.dataset.ready")
     second = page.frames[1]
     assert second.input_value("#text") == "a blue creature roamed the forest"
     assert "une créature bleue" in on_one_line(second.inner_text("#written")).replace("asks: ", "")

@@ -63,7 +63,7 @@ def test_the_frame_of_a_capture_is_as_tall_as_its_page(
     page.goto(page_of_notebook(tmp_path).as_uri())
     page.wait_for_selector("iframe")
     (frame,) = (each for each in page.frames if each.parent_frame)
-    until(frame, "document.body.dataset.ready !== undefined && innerHeight !== 768")
+    until(frame, "document.body?.dataset.ready !== undefined && innerHeight !== 768")
     until(frame, "document.documentElement.scrollHeight - innerHeight <= 1")
     assert all(url.startswith(("file:", "about:", "data:", "blob:")) for url in asked)
     assert page.query_selector('img[src^="data:image/png"]'), "the picture is shown"
