@@ -13,6 +13,7 @@ from attnviz.draw.terminal.cells import Column, TableColumns, TextLines, footnot
 from attnviz.draw.titles import amount, beginning, with_error
 from attnviz.errors import readable
 from attnviz.records.capture import Capture, FloatArray
+from attnviz.records.heads import listed
 from attnviz.records.interventions import BothRuns, Effect, Site
 from attnviz.records.metrics import Estimate
 from attnviz.records.parts import Explained, Part, Shares
@@ -235,8 +236,13 @@ def part_name(part: Part | None, names: Sequence[str]) -> str:
     return part.kind
 
 
-def listed_parts(parts: Iterable[Part | Site], heads_per_layer: Sequence[int]) -> str:
-    """Parts in words: `L1H2, L2 MLP`, `every head`, or `every MLP` if there are several."""
+def listed_parts(
+    parts: Iterable[Part | Site], heads_per_layer: Sequence[int], *, brief: bool = False
+) -> str:
+    """Parts in words: `L1H2, L2 MLP`, `every head`, or `every MLP` if there are several.
+
+    `brief`: `L0H0 to L2 MLP (16 parts)` if there are many.
+    """
     every = list(parts)
     heads = [f"L{part.layer}H{part.head}" for part in every if part.head is not None]
     mlps = [f"L{part.layer} MLP" for part in every if part.head is None]
@@ -244,7 +250,8 @@ def listed_parts(parts: Iterable[Part | Site], heads_per_layer: Sequence[int]) -
         heads = ["every head"]
     if len(mlps) == len(heads_per_layer) > 1:
         mlps = ["every MLP"]
-    return ", ".join([*heads, *mlps])
+    names = [*heads, *mlps]
+    return listed(names, "part" if mlps else "head") if brief else ", ".join(names)
 
 
 OTHER_PARTS = {"mlp": "MLP", "layer": "layer", "residual": "stream"}

@@ -148,12 +148,11 @@ def _numbers(
     return sorted(set(numbers))
 
 
-def listed(heads: Sequence[Head]) -> str:
+def listed(heads: Iterable[object], noun: str = "head") -> str:
     """The heads as `L0H1, L2H3`, or `L0H0 to L3H3 (16 heads)` if there are many."""
     names = [str(head) for head in heads]
-    return (
-        ", ".join(names) if len(names) <= 8 else f"{names[0]} to {names[-1]} ({len(names)} heads)"
-    )
+    many = len(names) > 8
+    return f"{names[0]} to {names[-1]} ({len(names)} {noun}s)" if many else ", ".join(names)
 
 
 # A model's card: its named heads, and the figures measured on held-out texts.

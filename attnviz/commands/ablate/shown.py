@@ -35,6 +35,7 @@ from attnviz.draw.terminal.cells import Column, TableColumns, words
 from attnviz.draw.titles import amount, probability, with_error
 from attnviz.draw.view import Pane, ResultView, Table
 from attnviz.errors import readable, series
+from attnviz.records.heads import listed
 from attnviz.records.interventions import Effect
 from attnviz.records.parts import Part
 from attnviz.records.rows import at
@@ -179,7 +180,7 @@ def view_together(both: BeforeAfter, *, unicode: bool = True) -> ResultView:
 def _effect_together(report: AblationReport) -> str:
     """The effect in a sentence."""
     (effect,) = report.effects
-    names = ", ".join(part_name(part, ()) for part in effect.parts)
+    names = listed((part_name(part, ()) for part in effect.parts), _part(report))
     if report.cut is not None and len(effect.parts) == sum(report.capture.model.heads_per_layer):
         names = "every head"
     links = "the link" if report.cut and report.cut.number == 1 else "these links"

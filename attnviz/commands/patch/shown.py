@@ -244,7 +244,7 @@ def view_together(both: PatchedTogether, *, unicode: bool = True) -> ResultView:
     """The effect of all parts, and the next tokens before and after."""
     report = both.report
     (effect,) = report.effects
-    names = listed_parts(effect.parts, report.capture.model.heads_per_layer)
+    names = listed_parts(effect.parts, report.capture.model.heads_per_layer, brief=True)
     before, change, unit = report.before.measured, effect.change, unit_of(report.measure)
     moved = f"{before:+.3f} → {before + change.mean:+.3f} ({with_error(change)} {unit})"
     return _view(

@@ -67,6 +67,7 @@ def test_the_mean_of_its_tokens_is_what_the_set_costs_together(run: Run) -> None
     assert "largest change of a single token" not in out  # there is one row
     many = run("ablate", TEXTS[0], "--head", "all", "--together", "--rows", "token").out
     assert "20 heads" in many
+    assert "without L0H0 to L4H3 (20 heads): " in many
 
 
 def curves(texts: list[str]) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -119,5 +119,7 @@ def test_pairs_whose_source_is_lower_are_in_the_mean_change_and_in_no_share(
         ended = run(*asked, *more)
         assert "of 3 of the 4 pairs" in " ".join(ended.out.split())
         assert said in ended.err
+    many = " ".join(run(*asked[:-2], "--layer", "0-3", "--together").out.split())
+    assert "with L0H0 to L3H3 (16 heads) of the source: " in many
     function = attnviz.patch([BLUE, RED], [RED, BLUE], answer="red", versus="blue", heads="L4H0")
     assert "than the text on line" in str(function.notes)
