@@ -51,6 +51,15 @@ def test_spare_columns_and_their_legend_need_room() -> None:
     assert "more: the same" not in lines
 
 
+def test_a_terminal_leaves_out_layers_without_a_number() -> None:
+    values = np.full((3, 2), np.nan, np.float32)
+    values[1, 1] = 0.5
+    lines = shown(replace(VIEW, maps=[Pane("", values)]), 60)
+    assert [line.split() for line in lines if line[:1] == "L"] == [["L1", "0.50"]]
+    lines = shown(replace(VIEW, maps=[Pane("", np.full_like(values, np.nan))]), 60)
+    assert [line for line in lines if line[:1] == "L"] == ["L0", "L1", "L2"]
+
+
 def test_maps_of_a_picture_have_as_many_layers_one_scale_and_one_bar() -> None:
     figure = draw_view(VIEW).figure
     panes = [axes for axes in figure.axes if axes.get_title(loc="left")]

@@ -302,7 +302,7 @@ def show_view(view: ResultView, display: Display) -> Iterator[Text]:
 
 
 def _map(own: Pane, most: float, display: Display) -> Iterator[Text]:
-    """A map and an empty line; with an order, as many of its first rows as have room."""
+    """A map without empty rows, and an empty line; with an order, its first rows that fit."""
     values, down, across, few = own.values, own.down, own.across, ""
     if own.order is not None:
         if len(across) > MOST_TOKENS:
@@ -315,6 +315,8 @@ def _map(own: Pane, most: float, display: Display) -> Iterator[Text]:
             few = f"the first {len(shown)} of these {len(own.order)} parts: {wider}"
     if own.turned:
         values, down, across = values.T, across, down
+    if kept := [i for i, row in enumerate(values) if not np.isnan(row).all()]:
+        values, down = values[kept], [down[i] for i in kept]
     yield from value_grid(values, down, across, most, signed_style, display)
     yield from folded(Text(few, style="dim"), display.width) if few else ()
     yield Text()
