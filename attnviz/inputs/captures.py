@@ -7,6 +7,7 @@ import contextlib
 import json
 import math
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -56,6 +57,7 @@ DAMAGE = (
     RuntimeError,  # an encrypted entry
     NotImplementedError,  # an unknown compression
     SyntaxError,  # a header that is not a literal
+    tokenize.TokenError,  # or ends before it is one
     OSError,
 )
 

@@ -57,7 +57,8 @@ def _read(path: Path) -> NDArray[Any]:
         except DAMAGE as error:
             raise InputError(f"{shown} is not an .npy file, or is damaged", HOW) from error
         size = math.prod(shape)
-        if dtype.kind not in "iuf" or size > WIDEST or min(shape, default=1) < 0:
+        whole = all(type(each) is int and each >= 0 for each in shape)
+        if dtype.kind not in "iuf" or size > WIDEST or not whole:
             what = f"an array {shape} of {dtype}"
             raise InputError(f"{shown} holds {what}, not a vector of numbers", HOW)
         data = stream.read(size * dtype.itemsize + 1)
@@ -78,7 +79,7 @@ def _checked(array: NDArray[Any], shown: str, name: str) -> StreamVector:
     if not np.isfinite(values).all():
         raise InputError(f"{shown} has numbers that are not finite", "give another vector")
     if not values.any():
-        raise InputError(f"{shown} is 0 everywhere, and has no direction", "give another vector")
+        raise InputError(f"{shown} is 0 everywhere", "give another vector")
     return StreamVector(values, name)
 
 

@@ -32,6 +32,8 @@ HOSTILE = {
     "another version": b"\x93NUMPY\x09\x00" + bytes(100),
     "a long header": b"\x93NUMPY\x01\x00\xff\xff" + b"[" * 65535,
     "a header that is code": header("__import__('os').abort()"),
+    "a header without an end": b"\x93NUMPY\x01\x00\x1f\x00{'descr': '<f4', 'shape': (128, 1",
+    "a shape of truths": header("(True, 128)") + VECTOR.tobytes(),
     "a shape of 10^12": header("(1000000000000,)") + VECTOR.tobytes(),
     "a shape below 0": header("(-128,)") + VECTOR.tobytes(),
     "a product of two below 0": header("(-1, -128)") + VECTOR.tobytes(),
