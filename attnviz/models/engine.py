@@ -213,7 +213,8 @@ class ChangedBatch:
             if edit.by == "added":  # in the higher of both precisions
                 of_place = own + of_place
             elif edit.by == "projected":
-                unit = nn.functional.normalize(of_place, dim=-1)
+                scaled = of_place / of_place.abs().max()  # its squares neither vanish nor overflow
+                unit = nn.functional.normalize(scaled, dim=-1)
                 of_place = own - (own * unit).sum(dim=-1, keepdim=True) * unit
             after[places] = of_place.to(after)
         return changed

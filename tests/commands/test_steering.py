@@ -146,6 +146,17 @@ def test_each_layer_without_the_direction_is_as_a_hook_on_it_makes_it() -> None:
     np.testing.assert_allclose([row["after"] for row in some.rows], after, atol=1e-4)
 
 
+@pytest.mark.parametrize("exponent", [-40, -30, -13, 20, 37])
+def test_the_length_of_a_direction_does_not_count(exponent: int) -> None:
+    unit = V / np.abs(V).max()
+    plain, scaled = (
+        attnviz.ablate(PROMPT, direction=each, layers="2").rows[0]["change"]
+        for each in (unit, (unit * 10.0**exponent).astype(np.float32))
+    )
+    assert abs(plain) > 0.01
+    assert scaled == pytest.approx(plain, abs=1e-4)
+
+
 def test_all_writes_to_the_stream_without_it_are_weights_that_do_not_have_it() -> None:
     """Arditi et al. 2024, section 4.1: ablation is the same as orthogonal weights."""
     hooked = Hooked()
