@@ -5,11 +5,13 @@ contrast of key j with what its row expects is s_j - Σ_m A_m s_m = ln A_j + H, 
 the row in nats.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator
 from functools import cached_property
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from attnviz.models.engine import numbers
@@ -17,9 +19,11 @@ from attnviz.models.frozen.layer import FrozenAttention, FrozenLayer
 from attnviz.models.frozen.run import FrozenRun, Walk
 from attnviz.records.capture import FloatArray
 from attnviz.records.heads import Head
-from attnviz.records.parts import Group, Part, Shares, grouped
+from attnviz.records.parts import Group, Part, grouped
 from attnviz.records.why import Moved, Node, Reader, Removal, ScoreRow, Side
 
+ROWS = 256
+"""Vectors to multiply at a time."""
 FAINT = 0.01
 """Parts of a tree that are less than this share of the contrast are left out."""
 
@@ -60,50 +64,61 @@ class Contrast:
         return more
 
     @cached_property
-    def _walks(self) -> tuple[Walk, Walk]:
-        return self._run.of_both(self._head, self._query, self._coefficients)
+    def _vectors(self) -> tuple[Tensor, Tensor]:
+        """The query, and the sum of keys by their coefficients, each (d_k)."""
+        a, head = self._attention, self._head.head
+        return a.q[head, self._query], a.scaling * (self._coefficients @ a.k[head // a.group])
 
-    @property
+    @cached_property
     def query_walk(self) -> Walk:
         """The contrast by what wrote the stream at the query."""
-        return self._walks[0]
+        return self._run.of_query(self._head, self._query, self._vectors[1][None])
 
-    @property
+    @cached_property
     def key_walk(self) -> Walk:
         """The contrast by what wrote the stream at the keys."""
-        return self._walks[1]
+        return self._run.of_keys(self._head, self._vectors[0][None], self._coefficients)
 
     def table(
         self, group: Group, most: int
     ) -> tuple[tuple[Part | None, ...], tuple[Part | None, ...], FloatArray]:
-        """The strongest parts of both sides, and the terms of each two (query parts, key parts).
+        """The parts of the largest terms, and the terms of each two (query parts, key parts).
 
-        The last row and the last column, None, are all other parts.
+        Sides have `most` parts, of which the others are the strongest; the last row and the last
+        column, None, are all that are left.
         """
-        by_part = self.query_walk.shares.by(group)
-        kept = by_part.strongest(most)
-        members = self._members([by_part.parts[i] for i in kept], group)
-        own = self._run.query_of(self._head, self._query, members, self.query_walk)  # (parts, d_k)
-        whole = self._attention.q[self._head.head, self._query]
-        queries = torch.cat([own, whole[None] - own.sum(dim=0, keepdim=True)])
-        batches = torch.split(queries, self._run.at_once)
-        by_keys = [self._run.of_keys(self._head, q, self._coefficients).shares for q in batches]
-        each_value = np.concatenate([some.values for some in by_keys])
-        each_total = np.concatenate([some.total for some in by_keys])
-        shares = Shares(by_keys[0].parts, each_value, each_total).by(group)
-        columns = shares.strongest(most)
-        others = shares.total - shares.values[:, columns].sum(axis=1)
-        values = np.concatenate([shares.values[:, columns], others[:, None]], axis=1)
-        query_parts = *(by_part.parts[i] for i in kept), None
-        return query_parts, (*(shares.parts[i] for i in columns), None), values.astype(np.float32)
+        added = self._added(group)
+        largest = largest_products(added[0], added[1], most)
+        parts, vectors = list[tuple[Part | None, ...]](), list[NDArray[np.float64]]()
+        for side, walk in enumerate((self.query_walk, self.key_walk)):
+            shares = walk.shares.by(group)
+            own = dict.fromkeys([*(pair[side] for pair in largest), *shares.strongest(most)])
+            kept = sorted([*own][:most], key=lambda i: -abs(shares.values[0, i]))
+            chosen = added[side][:, kept]
+            left = self._vectors[side].cpu().double().numpy() - chosen.sum(axis=1)
+            parts.append((*(shares.parts[i] for i in kept), None))
+            vectors.append(np.column_stack([chosen, left]))
+        return parts[0], parts[1], (vectors[0].T @ vectors[1]).astype(np.float32)
 
-    def _members(self, groups: Sequence[Part], group: Group) -> list[list[Part]]:
-        """The parts that are summed up in each of these."""
-        members = dict[Part, list[Part]]((each, []) for each in groups)
-        for part in self.query_walk.shares.parts:
-            if (own := members.get(grouped(part, group))) is not None:
-                own.append(part)
-        return [*members.values()]
+    def _added(self, group: Group) -> NDArray[np.float64]:
+        """The addition of each part to the query, and to the sum of keys (2, d_k, parts).
+
+        Parts from single tokens are many: for these, the vectors are followed back instead.
+        """
+        run, head, query, of = self._run, self._head, self._query, self._coefficients
+        if group in ("head", "layer"):
+            members = defaultdict[Part, list[Part]](list)
+            for part in self.query_walk.shares.parts:
+                members[grouped(part, group)].append(part)
+            both = run.asked_by(head, query, of, [*members.values()])
+            return both.transpose(1, 2).cpu().double().numpy()
+        axes = torch.eye(self._attention.q.size(-1)).to(self._attention.q)
+        walks = (
+            (run.of_query(head, query, some), run.of_keys(head, some, of))
+            for some in torch.split(axes, run.at_once)
+        )
+        each = ([walk.shares.by(group).values for walk in both] for both in walks)
+        return np.concatenate([*map(np.stack, each)], axis=1)
 
     def tree(self, side: Side, depth: int, branches: int) -> tuple[Node, ...]:
         """The strongest parts of a side, and what earlier heads among them are made of."""
@@ -155,8 +170,8 @@ class Contrast:
     def _scores_without(self, side: Side, part: Part, *, free: bool) -> np.ndarray:
         """The raw scores (n) of the row, with a part taken away from one side."""
         a, (layer, head) = self._attention, self._head
-        stream = self._run.streams[layer]
-        (parts,) = self._members([part], "head")
+        stream, shares = self._run.streams[layer], self.query_walk.shares
+        parts = [each for each in shares.parts if grouped(each, "head") == part]
         less = stream - self._run.vector(parts, layer)
         q, k, _ = self._run.layers[layer].asks(less[None], free=free)
         keys, query = a.k[head // a.group], a.q[head, self._query]
@@ -165,6 +180,27 @@ class Contrast:
         else:
             keys = k[0, head // a.group]
         return (a.scaling * (keys @ query)).cpu().double().numpy()
+
+
+def largest_products(
+    rows: NDArray[np.float64], columns: NDArray[np.float64], most: int
+) -> list[tuple[int, int]]:
+    """The indices of the largest products, by size, of vectors (d, m) and (d, n).
+
+    None is larger than the product of both lengths, so that most need not be computed.
+    """
+    lengths, others = np.linalg.norm(rows, axis=0), np.linalg.norm(columns, axis=0)
+    order, found = np.argsort(-lengths), list[tuple[float, int, int]]()
+    for some in np.split(order, range(ROWS, len(order), ROWS)):
+        least = found[-1][0] if len(found) == most else 0.0
+        (near,) = np.nonzero(others * lengths[some[0]] > least)
+        sizes = np.abs(rows[:, some].T @ columns[:, near])
+        few = min(most, sizes.size)
+        for place in np.argpartition(-sizes, few - 1, axis=None)[:few].tolist() if few else ():
+            i, j = divmod(place, len(near))
+            found.append((float(sizes[i, j]), int(some[i]), int(near[j])))
+        found = sorted(found, reverse=True)[:most]
+    return [(i, j) for _, i, j in found]
 
 
 class HeadOutput:

@@ -85,8 +85,8 @@ class FrozenAttention:
         most = len(self.blocks(self.every)[0])
         return torch.linspace(0, self.q.size(1) - 1, most, dtype=torch.float64).round().long()
 
-    def outputs(self, sources: Sequence[Mapping[int, Sequence[int]]], queries: Tensor) -> Tensor:
-        """The additions of heads, for some rows, from each choice of source tokens (S, n, d).
+    def outputs(self, sources: Sequence[Mapping[int, Sequence[int]]]) -> Tensor:
+        """The additions of heads from each choice of source tokens (S, n, d).
 
         A row's weights are computed once for all choices.
         """
@@ -97,7 +97,7 @@ class FrozenAttention:
             every = self.values
             each = [[only_at(every[h], sources[i].get(h, ())) for h in heads] for i in own]
             values = torch.stack([torch.stack(some) for some in each])
-            for rows in self.blocks(queries):
+            for rows in self.blocks(self.every):
                 weights = self.first_weights(rows)[heads]  # (heads, rows, m)
                 z = weights @ values[:, :, : weights.size(2)]  # (own, heads, rows, d_v)
                 some = torch.einsum("shrv,hvd->srd", z, self.w_o[heads])

@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
-from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -41,12 +40,6 @@ class Walk:
 
     shares: Shares
     at_attention: Mapping[int, Tensor]
-
-    def one(self, i: int) -> "Walk":
-        """One of the numbers."""
-        shares, own = self.shares, slice(i, i + 1)
-        at_attention = {layer: to[own] for layer, to in self.at_attention.items()}
-        return Walk(Shares(shares.parts, shares.values[own], shares.total[own]), at_attention)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,22 +164,13 @@ class FrozenRun:
         assert attention is not None  # heads are those of the model
         return attention
 
-    def of_both(self, head: Head, query: int, coefficients: Tensor) -> tuple[Walk, Walk]:
-        """A contrast by what wrote the stream at the query, and by what wrote it at the keys.
+    def of_query(self, head: Head, query: int, keys: Tensor) -> Walk:
+        """Scores by what wrote the stream at the query, for several keys (S, d_k)."""
 
-        `coefficients` (n): of each key's score.
-        """
-        a, group = self.attention(head), head.head // self.attention(head).group
-        keys = a.scaling * (coefficients @ a.k[group])  # (d_k)
-        asked = a.q[head.head, query]
+        def score(x: Tensor) -> Tensor:
+            return (self.layers[head.layer].asks(x)[0][:, head.head, query] * keys).sum(dim=-1)
 
-        def scores(x: Tensor) -> Tensor:
-            q, k, _ = self.layers[head.layer].asks(x)
-            by_keys = a.scaling * (coefficients @ (k[1, group] @ asked))
-            return torch.stack([q[0, head.head, query] @ keys, by_keys])
-
-        both = self.walked(head.layer, 2, scores)
-        return both.one(0), both.one(1)
+        return self.walked(head.layer, len(keys), score)
 
     def of_keys(self, head: Head, queries: Tensor, coefficients: Tensor) -> Walk:
         """Contrasts by what wrote the stream at the keys, for several queries (S, d_k)."""
@@ -276,16 +260,8 @@ class FrozenRun:
         """
         return self.vectors([parts], layer)[0]
 
-    def vectors(
-        self,
-        collections: Sequence[Sequence[Part]],
-        layer: int,
-        rows: Mapping[int, Tensor] = MappingProxyType({}),
-    ) -> Tensor:
-        """The vectors of several collections of parts (S, n, d), by one pass over each pattern.
-
-        `rows`: those of a layer's attention to compute, if it is not all of them.
-        """
+    def vectors(self, collections: Sequence[Sequence[Part]], layer: int) -> Tensor:
+        """The vectors of several collections of parts (S, n, d), by one pass over each pattern."""
         sources, below = [_sources(parts) for parts in collections], self._below(layer)
         zeros = torch.zeros_like(self.constant)[None]
         # 1 where a collection has the biases (S, 1, 1)
@@ -298,7 +274,7 @@ class FrozenRun:
             if (attention := frozen.attention) is not None:
                 heads = range(attention.q.size(0))
                 own = [{head: each["head", i, head] for head in heads} for each in sources]
-                attended = attention.outputs(own, rows.get(i, attention.every))
+                attended = attention.outputs(own)
                 if attention.b_o is not None:
                     attended = attended + biased * attention.b_o
             at = frozen.passes(at, attended) - (1 - biased) * frozen.passes(zeros, zeros)
@@ -309,22 +285,23 @@ class FrozenRun:
                 at = at + torch.stack([*written])
         return at
 
-    def query_of(
-        self, head: Head, query: int, parts: Sequence[Sequence[Part]], walk: Walk
+    def asked_by(
+        self, head: Head, query: int, coefficients: Tensor, parts: Sequence[Sequence[Part]]
     ) -> Tensor:
-        """The addition of each collection of parts of a walk to its query vector (S, d_k)."""
-        rows = {layer: _reached(to) for layer, to in walk.at_attention.items()}
-        size = self.at_once
+        """The addition of each collection of parts to a query and to a sum of keys (2, S, d_k)."""
+        a, size = self.attention(head), self.at_once
 
         def asked(at: Tensor) -> Tensor:
-            return self.layers[head.layer].asks(at)[0][:, head.head, query]
+            q, k, _ = self.layers[head.layer].asks(at)
+            keys = torch.einsum("snk,n->sk", k[:, head.head // a.group], coefficients)
+            return torch.stack([q[:, head.head, query], a.scaling * keys])
 
         with torch.no_grad():
             batches = [parts[i : i + size] for i in range(0, len(parts), size)]
-            queries = torch.cat([asked(self.vectors(some, head.layer, rows)) for some in batches])
+            both = torch.cat([asked(self.vectors(b, head.layer)) for b in batches], dim=1)
             zero = asked(torch.zeros_like(self.constant)[None])
         biases = [any(part.kind == "biases" for part in some) for some in parts]
-        return queries - zero * (1 - queries.new_tensor(biases))[:, None]
+        return both - zero * (1 - both.new_tensor(biases))[:, None]
 
 
 Sources: TypeAlias = Mapping[tuple[str, int | None, int | None], Sequence[int]]
@@ -389,12 +366,13 @@ def _taken(attention: FrozenAttention, gradient: Tensor) -> Tensor:
     """The share of each token in each head (S, h, n), by the gradient of its addition (S, n, d)."""
     values, (sums, n, _) = attention.values, gradient.shape
     heads, _, width = values.shape
-    by_value = gradient @ attention.w_o.permute(2, 0, 1).reshape(-1, heads * width)
-    # all sums beside each other, so that a block of weights is multiplied once (h, n, S·d_v)
-    by_value = by_value.view(sums, n, heads, width).permute(2, 1, 0, 3).reshape(heads, n, -1)
-    at_keys = torch.zeros_like(by_value)
+    w_o = attention.w_o.permute(2, 0, 1).reshape(-1, heads * width)
+    at_keys = gradient.new_zeros(heads, n, sums * width)
     for rows in attention.blocks(_reached(gradient)):
+        # all sums beside each other, so that a block of weights is multiplied once (h, rows, S·d_v)
+        by_value = (gradient[:, rows] @ w_o).view(sums, len(rows), heads, width)
+        by_value = by_value.permute(2, 1, 0, 3).reshape(heads, len(rows), -1)
         weights = attention.first_weights(rows).transpose(1, 2)  # (h, m, rows)
-        at_keys[:, : weights.size(1)] += weights @ by_value[:, rows]
+        at_keys[:, : weights.size(1)] += weights @ by_value
     shares = (at_keys.view(heads, n, sums, width) * values[:, :, None]).sum(dim=-1)
     return shares.permute(2, 0, 1)

@@ -32,6 +32,18 @@ def test_the_first_lines_state_the_contrast_and_that_it_is_what_the_weights_say(
     assert f"= {said:+.3f}, with the key's weight A and the row's entropy H, as a score" in last
 
 
+@pytest.mark.parametrize("group", ["head", "part"])
+@pytest.mark.parametrize("head", ["L2H1", "L3H2", "L4H0", "L4H3"])
+def test_no_term_of_all_parts_is_stronger_than_those_that_are_named(head: str, group: str) -> None:
+    def terms(top: int) -> list[tuple[object, object, float]]:
+        found = attnviz.why(TEXT, head=head, query="was", group=group, top=top).record.pairs
+        return [(each.query, each.key, each.value) for each in found if each.query and each.key]
+
+    for few, whole in zip(terms(3)[:3], terms(1000), strict=False):
+        assert few[:2] == whole[:2]
+        assert few[2] == pytest.approx(whole[2], abs=1e-5)
+
+
 DEGREES = (
     (0.5, "mostly from"),
     (0.2, "first of all from"),
