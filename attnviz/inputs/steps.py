@@ -4,7 +4,8 @@ The layout is in `docs/formats.md`. Every claim is checked; nothing is run.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,13 +15,14 @@ import numpy as np
 
 from attnviz.errors import AttnvizError, InputError, UsageError, readable
 from attnviz.inputs.arrays import NOTHING, capture_of, row_sums
+from attnviz.inputs.beside import check_fields
 from attnviz.inputs.text import LARGEST, Stdin, opened, read_lines
 from attnviz.records.capture import Capture, FloatArray
 from attnviz.records.heads import Head, by_layer
 from attnviz.records.rows import MOST_HEADS, Field, Fields, read_as
 
 SCHEMA = "attnviz-rows/1"
-SUFFIX = ".jsonl"
+FIRST = re.compile(rb'(\xef\xbb\xbf)?\s*\{.*"schema"\s*:\s*"attnviz-rows')
 MOST_WEIGHTS = 1 << 28  # 1 GiB
 LAYOUT = "docs/formats.md has the layout of these rows"
 STEP = Fields[Any](
@@ -39,11 +41,9 @@ STEP = Fields[Any](
 
 
 def holds_steps(path: Path) -> bool:
-    """Whether a file is JSON lines, the first of which has the schema of such rows."""
-    if path.suffix.lower() != SUFFIX:
-        return False
-    with suppress(AttnvizError, OSError, ValueError, RecursionError), opened(path) as stream:
-        return _is_first(json.loads(stream.readline(LARGEST)))
+    """Whether a file is JSON lines, the first of which means to have the schema of such rows."""
+    with suppress(AttnvizError, OSError), opened(path) as stream:
+        return FIRST.match(stream.readline(LARGEST)) is not None
     return False
 
 
@@ -74,7 +74,7 @@ class _Steps:
     weights: int = 0
     rows: dict[Head, dict[range, FloatArray]] = field(default_factory=dict)
 
-    def add(self, line: object) -> None:
+    def add(self, line: Any) -> None:
         """Add a line.
 
         Raises:
@@ -82,7 +82,11 @@ class _Steps:
         """
         if isinstance(line, dict) and hasattr(line.get("weights"), "tolist"):  # an array
             line = {**line, "weights": line["weights"].tolist()}
-        facts: Mapping[str, Any] = read_as(STEP, line, "it")
+        facts = read_as(STEP, line, "it")
+        try:
+            check_fields(line, [each.name for each in STEP.all])
+        except InputError as error:
+            raise ValueError(f"{error.wrong}; {error.hint}") from None
         if facts.get("schema", SCHEMA) != SCHEMA:
             raise ValueError(f"its schema is not {SCHEMA}")
         self.model = facts.get("model", self.model)
@@ -97,6 +101,8 @@ class _Steps:
             if not 0 <= min(head) <= max(head) < MOST_HEADS:
                 raise ValueError("its weights are of no layer and head")
             self._add_rows(head, facts["weights"])
+        elif {"layer", "head"} & {*facts}:
+            raise ValueError("it names a head and has no weights")
 
     def _add_rows(self, head: Head, rows_of_step: list[Any]) -> None:
         try:
@@ -128,9 +134,10 @@ class _Steps:
         """
         if not self.rows:
             raise ValueError("there are no weights")
-        first, *others = ([*rows] for rows in self.rows.values())
-        if any(each != first for each in others):
-            raise ValueError("some heads have rows of other steps than others")
+        steps = {head: [*rows] for head, rows in self.rows.items()}
+        one, first = next(iter(steps.items()))
+        if others := [head for head, each in steps.items() if each != first]:
+            raise ValueError(f"{others[0]} has rows of other steps than {one}")
         queries = range(first[0].start, first[-1].stop)
         if sum(map(len, first)) != len(queries):
             raise ValueError("a step between others has no weights")

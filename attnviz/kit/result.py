@@ -112,7 +112,7 @@ class Form(Generic[T]):
         if maker is None:
             hint = "use its rows" if self.fields else "write json or npz"
             hint = "use a picture" if name == "page" and (self.picture or self.view) else hint
-            raise UsageError(f"attnviz {self.command} {refusal} of this", hint)
+            raise UsageError(f"this result of {self.command} {refusal}", hint)
         if isinstance(maker, str):
             module, _, name = maker.partition(":")
             return getattr(import_module(module), name)

@@ -83,7 +83,7 @@ REFUSED = (
     (f"ablate {BLUE} --whole-layer x", USAGE, "--whole-layer 'x' cannot be read"),
     (f"ablate {BLUE} --max-memory 1MB", MODEL, "memory"),
     (f"ablate {BLUE} --dpi 99", USAGE, "is for pictures"),
-    (f"ablate {BLUE} -o x.html", USAGE, "makes no page of this"),
+    (f"ablate {BLUE} -o x.html", USAGE, "this result of ablate makes no page"),
     (f"ablate {BLUE} --cut BOS:BOS --renormalise", USAGE, "nothing is left of the row of 'BOS'"),
     (f"ablate {BLUE} --cut a:b:c", USAGE, "is not QUERY:KEY"),
     (f"ablate {BLUE} --cut :blue", USAGE, "is not QUERY:KEY"),

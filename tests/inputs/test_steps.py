@@ -18,6 +18,7 @@ PROMPT, WRITTEN = ["The", " cat", " sat"], [" down", "."]
 OF_HEAD = {"layer": 0, "head": 0}
 FIRST = {"schema": SCHEMA, "tokens": ["a", " cat"], **OF_HEAD, "weights": [[1, 0], [0.5, 0.5]]}
 OF_HEAD_5 = {"head": 5, "weights": FIRST["weights"]}
+DEEP = '{"schema": "attnviz-rows/1", "weights": ' + 100_000 * "["
 NEXT = {"tokens": [" sat"], "layer": 0, "head": 0, "weights": [0.2, 0.3, 0.5]}
 
 
@@ -129,6 +130,24 @@ def test_all_heads_of_a_file_are_those_that_it_holds(tmp_path: Path, run: Run) -
     )
 
 
+@pytest.mark.parametrize(
+    "first",
+    [
+        '{"schema": "attnviz-rows/1" "tokens": ["a"]}',
+        '\ufeff{"schema":"attnviz-rows/1", "layer"',
+        DEEP,
+    ],
+    ids=["no comma", "no end", "deep"],
+)
+def test_a_first_line_that_is_no_json_is_refused_and_not_read_as_a_text(
+    run: Run, tmp_path: Path, first: str
+) -> None:
+    (tmp_path / "rows.jsonl").write_text(first + "\n")
+    ended = run("show", str(tmp_path / "rows.jsonl"))
+    assert ended.status is ExitStatus.INPUT
+    assert "line 1 is not JSON" in ended.err
+
+
 def test_positions_make_rows_causal() -> None:
     wide = {**FIRST, "weights": [[0.5, 0.5], [0.5, 0.5]]}
     assert not attnviz.from_attention([wide]).record.causal  # a prompt may be read from both sides
@@ -166,10 +185,12 @@ def test_positions_make_rows_causal() -> None:
         ([FIRST, {**NEXT, "layer": 1 << 40}], "its weights are of no layer and head"),
         ([FIRST, {**NEXT, "layer": True}], "layer cannot be right"),
         ([FIRST, {"weights": [[1, 0], [0, 1]]}], "its weights are of no layer and head"),
-        ([FIRST, {**NEXT, "head": 1}], "the file cannot be read: some heads have rows of other"),
+        ([FIRST, {**NEXT, "head": 1}], "the file cannot be read: L0H1 has rows of other steps"),
         ([FIRST, {"layer": 0, "head": 0, "weights": [[1, 0], [0, 1]]}], "the second of L0H0 in"),
         ([FIRST, {"tokens": [" x"]}, {**NEXT, "weights": [0, 0, 0, 1]}], "a step between others"),
         ([{"schema": SCHEMA, "tokens": ["a"]}], "there are no weights"),
+        ([FIRST, {"tokens": [" x"], "layer": 0, "head": 0}], "line 2 .* a head and has no weights"),
+        ([{"schema": SCHEMA, "token": ["a"]}], "line 1 .*'token' is not a field; write 'tokens'"),
         ([FIRST, 7], "line 2 cannot be read"),
         ([FIRST, None], "line 2 cannot be read"),
     ],

@@ -45,8 +45,8 @@ class PatchEffect(Effect[Site]):
 
     @property
     def size(self) -> float:
-        """That of the exact change, where it is known."""
-        return abs((self.exact or self.change).mean)
+        """That of the estimate or of the exact change: what is large in either is looked at."""
+        return max(abs(each.mean) for each in (self.exact, self.change) if each)
 
     @property
     def site(self) -> Site:

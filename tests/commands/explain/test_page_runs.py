@@ -270,6 +270,6 @@ def test_the_page_is_written_from_the_shell_and_refuses_what_it_cannot_show(
         assert run("explain", TEXT, "-f", "html", *option).status is ExitStatus.USAGE
     ended = run("explain", "--example", "three-inputs", "-f", "html")
     assert ended.status is ExitStatus.USAGE
-    assert "makes no page of this" in ended.err
+    assert "this result of explain makes no page" in ended.err
     with pytest.raises(UsageError, match="special"):
         attnviz.explain(TEXT, special=True).save(out)
