@@ -14,7 +14,7 @@ import attnviz.models.frozen.run as frozen_run
 from attnviz.errors import ModelError
 from attnviz.models import engine
 from attnviz.models.folder.config import GPTConfig
-from attnviz.models.frozen.contrast import Contrast, HeadOutput
+from attnviz.models.frozen.contrast import Contrast, HeadOutput, largest_products
 from attnviz.models.frozen.features import _given
 from attnviz.models.frozen.last import writes
 from attnviz.models.frozen.run import FrozenRun
@@ -521,3 +521,24 @@ def test_the_norm_of_an_mlp_is_not_that_of_attention_which_adds_nothing() -> Non
     unit = run.streams[1] / run.streams[1].square().mean(dim=-1, keepdim=True).sqrt()
     given = _given(run, 1, "ln2.hook_normalized")  # an RMSNorm's, without its weight
     assert torch.allclose(given, unit, atol=1e-4)
+
+
+@pytest.mark.parametrize("most", [1, 8, 500])
+@pytest.mark.parametrize("spread", [0.02, 3])
+def test_the_largest_products_are_those_of_all_vectors_multiplied(most: int, spread: float) -> None:
+    draw = np.random.default_rng(most)
+    # lengths that bound most products, or hardly any
+    rows, columns = (
+        directions / np.linalg.norm(directions, axis=0) * 10 ** draw.uniform(-spread, 0, count)
+        for count in (1500, 1100)
+        for directions in (draw.standard_normal((3, count)),)
+    )
+    sizes = np.abs(rows.T @ columns)
+    expected = np.sort(sizes, axis=None)[::-1][:most]
+    found = largest_products(rows, columns, most)
+    assert len({*found}) == most
+    np.testing.assert_allclose([sizes[pair] for pair in found], expected)
+
+
+def test_no_product_is_large_where_all_are_0() -> None:
+    assert largest_products(np.zeros((3, 4)), np.ones((3, 5)), 2) == []
