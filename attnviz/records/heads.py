@@ -149,7 +149,7 @@ def _numbers(
 
 
 def listed(heads: Iterable[object], noun: str = "head") -> str:
-    """The heads as `L0H1, L2H3`, or `L0H0 to L3H3 (16 heads)` if there are many."""
+    """Heads, or other parts, as `L0H1, L2H3`, or `L0H0 to L3H3 (16 heads)` if there are many."""
     names = [str(head) for head in heads]
     many = len(names) > 8
     return f"{names[0]} to {names[-1]} ({len(names)} {noun}s)" if many else ", ".join(names)
